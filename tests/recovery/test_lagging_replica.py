@@ -201,5 +201,5 @@ def test_no_gate_opens_where_the_machine_cannot_remember_how_far_the_trail_is(
     claimed = office.claim(office.start())
     shutil.rmtree(seen)
     with pytest.raises(StoreProblem, match="cannot be written"):
-        office.controller.execute(claimed.run, shim=shim_of(claimed.run.id))
+        office.controller.runs.execute(claimed.run, shim=shim_of(claimed.run.id))
     store.close()

@@ -100,8 +100,10 @@ def test_an_approver_lets_no_call_start_without_a_decision(
     with pytest.raises(errors.InsufficientPrivilege, match="without a decision on its ask"):
         anna.execute(f"{approve}; {queue}".encode())
     settle = """
-    SELECT adjourn.write_ask(no, 'approved', call, expires_at, 1, 'db:' || session_user, 'L1', NULL, body)
-    FROM adjourn.ask WHERE state = 'pending'
+    SELECT adjourn.write_ask(
+        no, 'approved', call, expires_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 'db:' || session_user, 'L1',
+        NULL, body
+    ) FROM adjourn.ask WHERE state = 'pending'
     """
     with pytest.raises(errors.InsufficientPrivilege, match="without an event of the trail"):
         anna.execute(f"{approve}; {settle}; {queue}".encode())

@@ -12,7 +12,6 @@ from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.text.render import Cut
 from adjourn.testing.values import NOON, a_call, a_run, a_task, an_approval
-from adjourn.views.ask import ask_blocks
 from adjourn.views.block import to_text, wrap
 from adjourn.views.call import call_blocks
 from adjourn.views.plan import graph_block, plan_blocks
@@ -31,7 +30,10 @@ scene = Scene(
     asks=(an_approval(manifest="<b>trust me</b>"),),
     calls={1: a_call()},
 )
-items = (Item(id="build", line=1, command=("make",)), Item(id="ship", line=5, needs=("build",)))
+items = (
+    Item(id="build", line=1, runner="command", command=("make",)),
+    Item(id="ship", line=5, runner="command", needs=("build",)),
+)
 plan = progress_of(Plan(path="/srv/plan.toml", workspace="/srv", items=items), {})
 blocks = [
     *call_blocks(scene.calls[1], cut=cut),

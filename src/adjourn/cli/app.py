@@ -23,7 +23,8 @@ _WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "
 VERBS = {
     "run": "Run a command, or have an agent work on a prompt; it may stop for a person.",
     "ask": "Inside a run: print the answer to a question, or register it and exit 10.",
-    "clarify": "Inside a run: print the answers to several questions, or leave with a checkpoint and exit 10.",
+    "clarify": "Inside a run: print the answers to several questions, or leave with a checkpoint"
+    " and exit 10.",
     "execute": "Execute a plan: its tasks one at a time, each after those that it needs.",
     "plan": "Show how a plan stands.",
     "inbox": "List what waits for a person.",
@@ -133,7 +134,8 @@ def cli() -> None:
 
     `adjourn -a "PROMPT"` is `adjourn run "PROMPT"`, and `adjourn -c ID …` is `adjourn resume ID …`.
 
-    Exit codes: 0 completed, 1 failed, 2 usage, 3 not found, 4 conflict, 5 not allowed, 6 cannot be resumed, 10 paused.
+    Exit codes: 0 completed, 1 failed, 2 usage, 3 not found, 4 conflict, 5 not allowed, 6 cannot be
+    resumed, 10 paused.
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
 
 
@@ -180,7 +182,7 @@ def _dispatch(argv: list[str], session: Session) -> int:
 
 
 def _spelled_out(argv: list[str]) -> list[str]:
-    """Accept `-c ID …` for `resume ID …` and `-a PROMPT` for `run PROMPT`, and show what there is to whoever says nothing."""
+    """Accept `-c ID …` for `resume ID …` and `-a PROMPT` for `run PROMPT`; nothing is `--help`."""
     if argv[:1] == ["-c"]:
         return ["resume", *argv[1:]]
     if argv[:1] == ["-a"]:

@@ -228,7 +228,10 @@ def _raised(session: Session, task: Task, failure: _Failure) -> AdjournError:
         error = AdjournError(failure.sentence, way_out=failure.way_out)
         error.code, error.exit_code = failure.code, failure.exit_code
         return error
-    sentence = f"task {task.id} could not be started: {failure.sentence}; nothing of it ran, and it stays queued"
+    sentence = (
+        f"task {task.id} could not be started: {failure.sentence}; nothing of it ran, and it stays"
+        " queued"
+    )
     return NotStarted(sentence, way_out=session.commands("resume", task.id))
 
 

@@ -28,6 +28,7 @@ def verb(
         @wraps(function)
         def run(
             session: Session,
+            /,
             *args: Any,
             store: str | None,
             key_file: str | None,

@@ -78,10 +78,10 @@ class Screen:
 
 
 class Margin:
-    """The left edge of a terminal: begins each row of what a run prints with the stream that it comes from.
+    """The left edge of a terminal: begins each row that a run prints with the name of its stream.
 
-    Without it a run could print a line that looks like one of ours. Both streams write to one terminal, so
-    they share the place of its cursor.
+    Without it a run could print a line that looks like one of ours. Both streams write to one
+    terminal, so they share the place of its cursor.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Margin:
         self._source = ""
 
     def marked(self, text: str, source: str, *, columns: int) -> str:
-        """Return rendered text with a mark before each row, none of which the terminal has to break."""
+        """Return rendered text with a mark before each row; the terminal has to break none."""
         mark = f"{source} │ "
         pieces = [self.end()] if source != self._source else []
         self._source = source
@@ -164,9 +164,10 @@ class Stream:
         return stat.S_ISREG(found.st_mode) and found.st_size > self._offset
 
     def hand_on(self, place: str, *, waits: bool = True) -> bool:
-        """Copy what is new: byte for byte, except to a terminal, where control characters are made visible.
+        """Copy what is new: byte for byte, but for a terminal with control characters visible.
 
-        Unless it waits, it leaves for later what cannot be written at once; return whether all was written.
+        Unless it waits, it leaves for later what cannot be written at once; return whether all was
+        written.
         """
         fd = open_plain(os.path.join(place, self._name))
         if fd is None:

@@ -29,7 +29,7 @@ _COLOURS = {
 
 
 def make_ready() -> None:
-    """Open on nothing whichever of the three is closed, before its number is given to the store or to a socket."""
+    """Open a closed stream on /dev/null, before its number is given to the store or to a socket."""
     fd = os.open(os.devnull, os.O_RDWR)
     while fd <= _STDERR:
         fd = os.open(os.devnull, os.O_RDWR)
@@ -54,7 +54,7 @@ def _usable(stream: TextIO | None, fd: int) -> TextIO:
 
 
 def columns_of(stream: TextIO | int) -> int | None:
-    """Return how wide the terminal is that a stream or a descriptor writes to, or None if it is no terminal."""
+    """Return how wide the terminal of a stream or descriptor is, or None if it is no terminal."""
     try:
         fd = stream if isinstance(stream, int) else stream.fileno()
         # One that was never told its size says 0

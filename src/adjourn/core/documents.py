@@ -107,7 +107,7 @@ class WorkspaceDoc(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResumabilityDoc(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the session of an agent can still go on where it left, and what that was told from."""
+    """Whether the session of an agent can still go on where it left, and what was checked."""
 
     can_be_resumed: bool
     looks: tuple[Look, ...]
@@ -333,7 +333,7 @@ def resumability_doc(looks: Sequence[Look], *, restart: str) -> ResumabilityDoc 
 def run_doc(
     task: Task, run: Run, *, workspace: str | None = None, report: Report | None = None
 ) -> RunDoc:
-    """Describe one run; `workspace` is where it ran, if its task has moved since, `report` what it said of itself."""
+    """Describe one run; `workspace` is where it ran, `report` what it said of itself."""
     return RunDoc(
         run_id=run.id,
         task_id=task.id,
@@ -407,7 +407,7 @@ def encoded(document: object) -> str:
 
 
 def plain_json(text: str) -> str:
-    """Return JSON text, the same document, with every character escaped that would do something instead of being seen."""
+    """Return JSON text with every character escaped that would do something instead of be seen."""
     if text.isascii() and "\x7f" not in text:
         return text
     return re.sub(_UNSEEN, lambda found: json_escape(found[0]), text)

@@ -65,7 +65,8 @@ def _read(text: str) -> Iterator[Allowance]:
             table.task is None
         ):
             raise ValueError(
-                f"rule {table.id} must have either words or arguments, and either a workspace or a task"
+                f"rule {table.id} must have either words or arguments,"
+                " and either a workspace or a task"
             )
         yield Allowance(
             id=table.id,

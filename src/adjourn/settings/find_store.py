@@ -1,4 +1,4 @@
-"""Finds the store and the project's policy from a directory upwards, past what belongs to other users."""
+"""Finds the store and the project's policy from a directory upwards, past other users' files."""
 
 import os
 import stat

@@ -31,17 +31,33 @@ class WebhookTable(Secret, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 PRINCIPAL_KEYS = {
-    "name": "Who: `uid:1001` for a user of this machine, `key:anna` for whoever signs as `anna` in the allowed signers.",
-    "scopes": "What for: a list of `request`, `answer`, `approve` and `admin`. An empty list takes everything away.",
-    "also": "Other names of the same person, such as `uid:1000`: where the requester may not approve, "
-    "the same person under another name may not either.",
+    "name": (
+        "Who: `uid:1001` for a user of this machine, `key:anna` for whoever signs as `anna` in"
+        " the allowed signers."
+    ),
+    "scopes": (
+        "What for: a list of `request`, `answer`, `approve` and `admin`. An empty list takes"
+        " everything away."
+    ),
+    "also": (
+        "Other names of the same person, such as `uid:1000`: where the requester may not approve,"
+        " the same person under another name may not either."
+    ),
 }
 WEBHOOK_KEYS = {
-    "name": "What to call it: letters, digits, `.`, `_` and `-`. Its decisions are recorded as `webhook:NAME`.",
+    "name": (
+        "What to call it: letters, digits, `.`, `_` and `-`. Its decisions are recorded as"
+        " `webhook:NAME`."
+    ),
     "scopes": "What its requests may do: a list of `answer` and `approve`. Without it, nothing.",
-    "secret": "What its requests are signed with: `whsec_` and 24 to 64 bytes in base64. It needs this or one of the next two.",
+    "secret": (
+        "What its requests are signed with: `whsec_` and 24 to 64 bytes in base64. It needs this"
+        " or one of the next two."
+    ),
     "secret_env": "The environment variable that holds the secret.",
-    "secret_file": "The file that holds the secret; a relative path begins at the config's directory.",
+    "secret_file": (
+        "The file that holds the secret; a relative path begins at the config's directory."
+    ),
 }
 FILE_KEYS = {
     "allowed_signers": "The file of those whose signatures count, in the format of `ssh-keygen`. "
@@ -106,7 +122,7 @@ def _webhook(config: Config, number: int, content: Any) -> WebhookTable:
 
 
 def secret_of_webhook(name: str) -> bytes:
-    """Return the secret that a webhook's requests are signed with, from the config of the user who runs this."""
+    """Return the secret of a webhook's signatures, from the config of the user who runs this."""
     config = read_config()
     for number, table in enumerate(webhooks(config), start=1):
         if table.name == name:

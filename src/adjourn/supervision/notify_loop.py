@@ -1,4 +1,4 @@
-"""Tells one notifier what happened, in order for each task and at least once, off everybody else's path."""
+"""Sends one notifier what happened: in order for each task, at least once, and off other paths."""
 
 import os
 import time
@@ -203,7 +203,7 @@ class Sender:
         self._saved_at = time.monotonic()
 
     def _save(self) -> None:
-        """Write down how far we are, unless all that happened is a few events that concern nobody."""
+        """Save how far we are, unless only a few events happened that concern nobody."""
         self._saved_at = time.monotonic()
         if not self._is_news and self._box.cursor - self._saved_cursor < _PAGE:
             return

@@ -45,7 +45,7 @@ class RunnerContract:
         assert kind.name.replace("-", "").isalnum()
         assert kind.argv == ("adjourn", "_drive", kind.name)
 
-    @pytest.mark.parametrize("part", ["driver", "options", "session_check", "doctor"])
+    @pytest.mark.parametrize("part", ["driver", "options", "session_check", "doctor", "exits"])
     def test_every_part_that_it_names_can_be_imported(self, kind: RunnerKind, part: str) -> None:
         name = getattr(kind, part)
         assert not name or callable(load(name))

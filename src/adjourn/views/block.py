@@ -41,7 +41,7 @@ Role = Literal[
 
 CUSTOMARY_COLUMNS = 80
 _UNBOUNDED = 100_000  # columns where there is no terminal: nothing needs to be cut
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 _STATES: dict[str, Role] = {
     "queued": "ready",
     "ready": "ready",
@@ -233,10 +233,10 @@ def _role_of_words(row: str) -> Role:
 
 def _harmless(each: Line) -> Line:
     """Spell out a control character that a view let through: none of them may reach a screen."""
-    if not any(_CONTROL.search(span.text) for span in each.spans):
+    if each.text.isprintable():
         return each
     (clean,) = change_text(
-        [each], lambda text: _CONTROL.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", text)
+        [each], lambda text: re.sub(_CONTROL, lambda found: f"\\u{{{ord(found[0]):x}}}", text)
     )
     return clean
 

@@ -1,6 +1,5 @@
 """The one layout of a call, and what stands for it in a list."""
 
-from adjourn.core.agent.calls import files_of
 from adjourn.core.call import COMMAND, Call, arguments_of, canonical, command_of
 from adjourn.core.text.render import Cut, argv_lines, call_lines, clipped, shortened, visible
 from adjourn.views.block import Block, Code, Fields, Span, line
@@ -37,6 +36,9 @@ def call_blocks(call: Call, *, cut: Cut) -> list[Block]:
             for name, value in command.env.items()
         ]
     else:
+        # Start-up is a hot path: `inbox` and `approve` of a command do without (bench/start.py)
+        from adjourn.core.agent.calls import files_of
+
         files = files_of(call.body)
         head = line(f"  {call.tool_call_id} sha256 {digest}")
         code = call_lines(call.tool, arguments_of(call.body), cut=cut)

@@ -209,7 +209,7 @@ def _settle_the_dead(source: str) -> None:
     """Settle runs whose supervisor is gone, as in a backup that was made while they ran."""
     controller = open_controller(source)
     try:
-        controller.recover()
+        controller.runs.recover()
     finally:
         controller.store.close()
 

@@ -149,7 +149,7 @@ def send_until_closed(
 
 
 def _wait_for(descriptor: int, *, threads: list[Any], seen: tuple[int, ...] | None) -> float:
-    """Wait until nobody needs us any more, and return how many seconds there are for the last round.
+    """Wait until nobody needs us any more, and return the seconds for the last round.
 
     A thread that died of a defect is a reason to begin anew, too.
     """
@@ -178,7 +178,7 @@ def _signature() -> tuple[int, ...] | None:
 
 
 class NotifyProcess:
-    """The one process that delivers for a worker. None is started as long as nobody wants to be told."""
+    """The one process that delivers for a worker; there is none while nobody wants to be told."""
 
     def __init__(self, root: str, *, log: Callable[..., None], log_format: str = "text") -> None:
         self._root = root

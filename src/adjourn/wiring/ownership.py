@@ -10,7 +10,7 @@ from collections import Counter
 import msgspec
 
 from adjourn.controller.restored import Doubts, doubt_unfinished
-from adjourn.controller.transaction import Steps
+from adjourn.controller.transaction import Transaction
 from adjourn.core.call import Call
 from adjourn.core.errors import Conflict, NotFound, StoreNotBound, StoreRefused
 from adjourn.core.states import CallState, TaskState
@@ -121,7 +121,7 @@ def take(root: str, *, adopts: bool) -> Taken:
         with store.read() as view:
             _require_rest(root, [view.run(task.id, task.runs) for task in view.running()])
         with store.taking_over(adopts=adopts) as tx:
-            doubts = doubt_unfinished(Steps(tx, now=now(), new_id=new_id))
+            doubts = doubt_unfinished(Transaction(tx, now=now(), new_id=new_id))
         return Taken(contents=contents, doubts=doubts)
     finally:
         store.close()
@@ -139,7 +139,7 @@ def accept_shared(root: str) -> Taken:
         contents = _contents(store, root)
         ended = _wait_for_leases(store, root)
         with store.accepting(new_id()) as tx:
-            doubts = doubt_unfinished(Steps(tx, now=store.now(), new_id=new_id), ended=ended)
+            doubts = doubt_unfinished(Transaction(tx, now=store.now(), new_id=new_id), ended=ended)
             unfinished = {task.id for task in tx.tasks(states=_UNFINISHED, limit=-1)}
             store.keep_starts(tx, marks_of(root, unfinished))
         return Taken(contents=contents, doubts=doubts)

@@ -19,7 +19,7 @@ from adjourn.ports.leases import RunLeases
 from adjourn.ports.store import Change, View
 from adjourn.process.ancestry import enclosing_run
 from adjourn.process.identity import boot_id
-from adjourn.process.processes import About
+from adjourn.process.supervisors import SupervisorRecord
 from adjourn.settings.find_store import ADDRESS, URLS
 from adjourn.stores.postgres.errors import shown
 from adjourn.stores.postgres.schema import ENGINE
@@ -312,10 +312,10 @@ def described_rights(place: str) -> str:
     return f"{levels}: this login has {', '.join(sorted(roles)) or 'no role of adjourn'}"
 
 
-def start_leases(place: str, about: About, *, supervisor: str) -> RunLeases:
+def start_leases(place: str, about: SupervisorRecord, supervisor: str) -> RunLeases:
     """Begin to say that a supervisor is alive."""
     from adjourn.stores.postgres.leases import PostgresLeases
-    from adjourn.supervision.leases import LeaseRenewal
+    from adjourn.supervision.lease_renewal import LeaseRenewal
 
     address = address_of(place)
     leases = PostgresLeases(
@@ -328,7 +328,7 @@ def start_leases(place: str, about: About, *, supervisor: str) -> RunLeases:
     return LeaseRenewal(leases, supervisor=supervisor)
 
 
-def living_everywhere(place: str) -> dict[str, About]:
+def living_everywhere(place: str) -> dict[str, SupervisorRecord]:
     """Return the supervisors of all machines, and what each says of itself."""
     store = open_shared(place)
     try:
@@ -336,6 +336,6 @@ def living_everywhere(place: str) -> dict[str, About]:
     finally:
         store.close()
     return {
-        name: msgspec.structs.replace(msgspec.json.decode(body, type=About), host=host)
+        name: msgspec.structs.replace(msgspec.json.decode(body, type=SupervisorRecord), host=host)
         for name, host, body in rows
     }

@@ -64,7 +64,7 @@ def edited_reply(
         arguments = with_argument(arguments, assignment)
     if in_editor:
         arguments = _edited_in_editor(session, draft)
-    call = controller.edited(draft.ask.id, canonical(arguments))
+    call = controller.decisions.edited(draft.ask.id, canonical(arguments))
     if call.digest == draft.call.digest:
         raise Misuse(f"nothing was changed: {_NOTHING}", way_out=f"adjourn approve {draft.ask.id}")
     files: dict[str, str] = {}
@@ -119,13 +119,15 @@ def _edited_in_editor(session: Session, draft: Draft) -> Mapping[str, Json]:
 
 
 def _remarks(draft: Draft) -> list[str]:
+    what = f"{draft.call.id}, {visible(draft.call.tool)}"
     remarks = [
-        f"The arguments of {draft.call.id}, {visible(draft.call.tool)}: what you leave here is what runs.",
+        f"The arguments of {what}: what you leave here is what runs.",
         "Lines that begin with # do not count. Leave it as it is, or empty, to record nothing.",
     ]
     if draft.call.tool == COMMAND:
         remarks.append(
-            "What adjourn adds for the decision, AUTO_APPROVAL say, is not here and cannot be edited."
+            "What adjourn adds for the decision, AUTO_APPROVAL say,"
+            " is not here and cannot be edited."
         )
     if draft.schema:
         remarks.append(f"They must fit: {visible(canonical(draft.schema).decode())}")

@@ -18,7 +18,10 @@ from adjourn.views.ask import ask_blocks
 
 _STDIN = 0
 _LINE = 1 << 16
-_QUESTION = "approve (a), approve and stop (s), request changes (c TEXT), reject (r [TEXT]), later (Enter)? "
+_QUESTION = (
+    "approve (a), approve and stop (s), request changes (c TEXT), reject (r [TEXT]),"
+    " later (Enter)? "
+)
 _WHAT = "say what to change, as in: c name the version"
 _PASTED = "Several lines came at once, so none of them counts. Type one line."
 _WORDS = {"a": APPROVE, "s": APPROVE_AND_STOP, "c": REQUEST_CHANGES, "r": REJECT}
@@ -48,7 +51,7 @@ def review_now(
             continue
         try:
             reply = Reply(ask_id=ask.id, verb=Verb.ANSWER, text=_spelled(line))
-            controller.decide([reply], by=by)
+            controller.decisions.decide([reply], by=by)
         except AdjournError as error:
             session.print(_WHAT if _spelled(line) == REQUEST_CHANGES else prose(error.sentence))
         if not _is_open(controller, ask):

@@ -31,11 +31,11 @@ def record_signed(
             "--save goes with --sign: what is not signed proves nothing",
             way_out="adjourn approve --help",
         )
-    decisions = [document_of(controller.decision_on(reply)) for reply in replies]
+    decisions = [document_of(controller.signing.decision_on(reply)) for reply in replies]
     signed = [Signed(document=each, signature=sign(each.encode(), key=key)) for each in decisions]
     if save is None:
-        settled = controller.decide_signed(signed, carried_by=by)
-        return print_settled(session, controller, settled)
+        settled = controller.signing.decide_signed(signed, carried_by=by)
+        return print_settled(session, controller.decisions, settled)
 
     path = os.path.abspath(save)
     content = msgspec.json.encode(DecisionFile(decisions=tuple(signed)))

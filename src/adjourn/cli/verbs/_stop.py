@@ -1,4 +1,4 @@
-"""Sees a stop through: the task's supervisor is told, or its shim where there is no supervisor any more."""
+"""Sees a stop through: by the task's supervisor, or by its shim if the supervisor is gone."""
 
 from adjourn.cli.foreground import report
 from adjourn.cli.session import Session

@@ -25,7 +25,8 @@ from adjourn.core.states import AskState
 @click.option(
     "--key",
     metavar="NAME",
-    help="The question's name; by default a digest of its text. The n-th ask of a name gets the n-th answer.",
+    help="The question's name; by default a digest of its text."
+    " The n-th ask of a name gets the n-th answer.",
 )
 @click.option(
     "--expires-after",
@@ -53,7 +54,7 @@ def command(
             "nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-SCRIPT"
         )
     asked = question_of(question, key=key, choices=choices, expires_after=expires)
-    ask = session.open_controller(for_asking=True).ask(run_id, asked)
+    ask = session.open_controller(for_asking=True).asks.ask(run_id, asked)
     is_answered = ask.state is AskState.ANSWERED
     if session.wants_json:
         session.is_copy = False  # the process needs its answer, whatever it is

@@ -38,8 +38,9 @@ def command() -> None:
 def verify(session: Session, *, receipts: tuple[str, ...]) -> int:
     """Say whether the trail is the one that was written: exit code 0, or 1 with the first event that is broken.
 
-    Every event follows from all before it, every task and every reply is as the trail tells, and every receipt is found.
-    Whoever can write to the store can write a whole trail anew; a receipt that was kept elsewhere shows that, too.
+    Every event follows from all before it, every task and every reply is as the trail tells, and
+    every receipt is found. Whoever can write to the store can write a whole trail anew; a receipt
+    that was kept elsewhere shows that, too.
     """
     # The trail holds no words of a task but its name, and must be told as it is
     session.is_copy = False
@@ -93,7 +94,8 @@ def _progress(session: Session, place: int, total: int) -> None:
 def _told(verdict: Verdict) -> Iterator[str]:
     broken = verdict.broken
     if broken and broken.place:
-        what = f" ({prose(broken.kind or 'unreadable')} of task {visible(broken.task_id or 'unknown')})"
+        kind, task = prose(broken.kind or "unreadable"), visible(broken.task_id or "unknown")
+        what = f" ({kind} of task {task})"
         yield f"Broken at event {broken.place:,}{what}: {broken.why}."
     elif broken:
         yield f"Broken: of task {visible(broken.task_id or 'unknown')}: {broken.why}."
@@ -101,7 +103,8 @@ def _told(verdict: Verdict) -> Iterator[str]:
         pruned = f", {verdict.forgotten:,} of them pruned" if verdict.forgotten else ""
         yield f"Whole: {verdict.events:,} events{pruned}, up to {verdict.head}"
     for each in verdict.receipts:
-        yield f"receipt {each.receipt} {'holds' if each.holds else 'does not hold: the trail is not the one it is from'}"
+        missing = "does not hold: the trail is not the one it is from"
+        yield f"receipt {each.receipt} {'holds' if each.holds else missing}"
 
 
 # --- export ---------------------------------------------------------------------------------------
@@ -129,7 +132,7 @@ def export(session: Session, *, task: str | None, form: str, since: int | None) 
     """
     session.is_copy = False
     controller = session.open_controller()
-    only = controller.find(task).id if task else None
+    only = controller.decisions.find_task(task).id if task else None
     with controller.store.read() as view:
         rows = (
             row for page in _pages(view) for row in page if _is_wanted(row, only=only, since=since)

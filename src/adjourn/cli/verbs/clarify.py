@@ -1,4 +1,4 @@
-"""adjourn clarify: inside a run, print the answers to several questions or leave with a checkpoint."""
+"""adjourn clarify: inside a run, print several answers, or leave with a checkpoint."""
 
 from typing import BinaryIO
 

@@ -48,7 +48,8 @@ def _play(demo: "Demo") -> None:
     demo.tell("A script that needs an answer, and then an approval:")
     demo.show_script()
     demo.tell(
-        "Run it under adjourn. It asks, and its process is gone; exit code 10 says that a person is needed."
+        "Run it under adjourn. It asks, and its process is gone;"
+        " exit code 10 says that a person is needed."
     )
     demo.adjourn("run", "--", "./deploy.sh", expect=exits.PAUSED)
     demo.tell("The pause is on disk for machines, too: .adjourn/session/pause.json")

@@ -9,7 +9,7 @@ from adjourn.cli.session import Session
 from adjourn.cli.terminal import flush
 from adjourn.cli.verbs._reviewing import can_review, review_now
 from adjourn.cli.verbs.plan import graph_of
-from adjourn.cli.verbs.run import enclosing_run
+from adjourn.cli.verbs.run import find_parent_run
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.ask import Principal
@@ -17,7 +17,7 @@ from adjourn.core.plan.document import plan_doc
 from adjourn.core.plan.plan import Progress, Stand
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
-from adjourn.supervision.plan import Execution
+from adjourn.supervision.plan_execution import Execution
 from adjourn.supervision.supervisor import Watcher
 from adjourn.system.signals import Signals, deferred_signals
 from adjourn.views.block import BLANK
@@ -43,9 +43,10 @@ _EXIT_CODES = {"completed": exits.COMPLETED, "paused": exits.PAUSED, "failed": e
 def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
     """Execute the tasks of PLAN, one at a time, each when those that it needs have succeeded.
 
-    It exits 0 when all have succeeded, 10 when a person is needed, 1 when one failed and nothing else can go on. Ctrl+C
-    pauses the task that runs, and starts no other. Said again, it goes on with what is ready; what was begun is not begun
-    twice. PLAN is a file, plan.toml if none is named:
+    It exits 0 when all have succeeded, 10 when a person is needed, 1 when one failed and nothing
+    else can go on. Ctrl+C pauses the task that runs, and starts no other. Said again, it goes on
+    with what is ready; what was begun is not begun twice. PLAN is a file, plan.toml if none is
+    named:
 
     \b
     [[task]]
@@ -61,25 +62,25 @@ def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     found = open_plan(plan)
     session.find_root(start=found.workspace)
-    outer = enclosing_run(session)
+    outer = find_parent_run(session)
     specs = specs_of(found, review=review, parent_run=outer)
     with (
         supervising(session) as (controller, supervisor),
         executing(session.root, found),
         deferred_signals() as signals,
     ):
-        by = session.principal(controller)
+        by = session.principal(controller.decisions)
         if anew:
-            controller.begin_plan_anew(found.path, by=by)
+            controller.plans.begin_plan_anew(found.path, by=by)
         display = PlanDisplay(session, controller, by)
-        execution = Execution(controller, supervisor, found, specs=specs, by=by, onlooker=display)
+        execution = Execution(controller, supervisor, found, specs=specs, by=by, observer=display)
         for note in changes_since_start(execution.progress(), session.commands):
             session.warn(f"adjourn: {note}")
         progress = execution.execute_ready(signals)
         for stand in progress.stands if outer else ():
             # Inside a run, that one waits for what the plan has not done
             if outer and stand.task and stand.task.state not in ENDED:
-                controller.leave_open(outer, stand.task)
+                controller.tasks.leave_open(outer, stand.task)
         return _report(session, controller, progress, named=plan)
 
 

@@ -18,6 +18,10 @@ from adjourn.views.policy import explanation_blocks, explanation_document
 from adjourn.wiring import now
 from adjourn.wiring.policies import explained
 
+_NO_POLICY = (
+    "There is no policy: every call needs a person, and without --pause-on-approval runs as it is."
+)
+
 
 @click.group("policy", no_args_is_help=False)
 def command() -> None:
@@ -166,9 +170,7 @@ def _as_lines(found: Gathering) -> list[str]:
     if found.problems:
         return [prose(str(each)) for each in found.problems]
     if not found.sources:
-        return [
-            "There is no policy: every call needs a person, and without --pause-on-approval runs as it is."
-        ]
+        return [_NO_POLICY]
     lines = [f"{each.rules:>6,}  {each.kind:<7}  {visible(each.path)}" for each in found.sources]
     count = sum(each.rules for each in found.sources)
     return [f"{count:,} {'rule is' if count == 1 else 'rules are'} fine.", *lines]

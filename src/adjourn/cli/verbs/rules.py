@@ -81,7 +81,8 @@ def _lines(rule: Allowance, late: list[LateCall] | None) -> Iterator[str]:
     ended = "" if now() < rule.until else "  (over: it no longer counts)"
     yield f"rule {rule.id}{ended}"
     yield from (f"  {line}" for line in what_it_matches(rule))
-    yield f"  in the {'task' if rule.task else 'workspace'} {visible(rule.task or rule.workspace or '')}"
+    where = visible(rule.task or rule.workspace or "")
+    yield f"  in the {'task' if rule.task else 'workspace'} {where}"
     yield f"  until {stamp(rule.until)}, by {visible(rule.by)} at {stamp(rule.at)}"
     if late is not None:
         calls = matched(rule, late)
@@ -108,7 +109,8 @@ def what_it_matches(rule: Allowance) -> Iterator[str]:
         f"content  {visible(path)} {visible(digest)}" for path, digest in sorted(rule.files.items())
     )
     if by_path := sorted({*rule.programs.values()} - rule.files.keys()):
-        yield f"by path  {', '.join(map(visible, by_path))}: the rule holds also if the content changes"
+        paths = ", ".join(map(visible, by_path))
+        yield f"by path  {paths}: the rule holds also if the content changes"
 
 
 def _tool(rule: Allowance) -> str:
@@ -156,7 +158,7 @@ def add(
 ) -> None:
     """Let exactly this COMMAND run by itself from now on, in one workspace or one task, for some time."""
     controller = session.open_controller() if session.has_store else None
-    by = session.principal(controller)
+    by = session.principal(controller.decisions if controller else None)
     _authorise(controller, by, "rules add")
     argv: list[str] = context.meta.get("command", [])
     if context.args or bool(ask) == bool(argv):
@@ -193,7 +195,8 @@ def add(
 def _left_open(wanted: Wanted) -> Iterator[str]:
     """Say which files of a new rule may change without an end to the rule."""
     if operands := operands_of(wanted):
-        yield f"  not pinned: {', '.join(map(visible, operands))}: the rule holds also if the content changes"
+        paths = ", ".join(map(visible, operands))
+        yield f"  not pinned: {paths}: the rule holds also if the content changes"
 
 
 def _in_vain(judgement: Judgement) -> Iterator[str]:
@@ -210,7 +213,7 @@ def _wanted(
     workspace: str | None,
     task: str | None,
 ) -> Wanted:
-    bound = controller.find(task) if controller and task else None
+    bound = controller.decisions.find_task(task) if controller and task else None
     if bound:
         refuse_ended(bound)
     place = os.path.realpath(workspace) if workspace else None
@@ -226,7 +229,9 @@ def _wanted(
 def revoke(session: Session, *, rules: tuple[str, ...]) -> None:
     """Take rules back: what they let run by itself asks a person again."""
     controller = session.open_controller() if session.has_store else None
-    _authorise(controller, session.principal(controller), "rules revoke")
+    _authorise(
+        controller, session.principal(controller.decisions if controller else None), "rules revoke"
+    )
     gone: list[str] = []
 
     def without(before: Sequence[Allowance]) -> Iterable[Allowance]:
@@ -253,7 +258,7 @@ def _authorise(controller: Controller | None, by: Principal, verb_name: str) -> 
     """Refuse whoever may not, also where there is no store that could say so."""
     refuse_inside(by, verb_name)
     if controller:
-        controller.authorise_alone(by, verb_name)
+        controller.decisions.authorise_alone(by, verb_name)
 
 
 for each in (list_all, add, revoke):

@@ -134,15 +134,15 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
         grace=given["grace"],
         pool=given["pool"],
         expires_after=given["expires"],
-        parent_run=enclosing_run(session),
+        parent_run=find_parent_run(session),
         pause_on_approval=given["pause_on_approval"],
     )
     # Names what a script starts, so that the script finds it again when it is run again
     key = f"run:{spec.workspace}\0" + "\0".join((*spec.argv, spec.prompt or ""))
 
     def start(controller: Controller, supervisor: str | None = None) -> Task:
-        by = session.principal(controller)
-        return controller.start(spec, by=by, key=key, supervisor=supervisor)
+        by = session.principal(controller.decisions)
+        return controller.tasks.start(spec, by=by, key=key, supervisor=supervisor)
 
     if given["detach"]:
         return run_detached(session, start)
@@ -152,7 +152,7 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
             # An earlier run of the enclosing script may have had it run already
             task = run_to_the_end(session, supervisor, task)
             if spec.parent_run and task.state not in ENDED:
-                controller.leave_open(spec.parent_run, task)
+                controller.tasks.leave_open(spec.parent_run, task)
             return report(session, controller, task)
 
 
@@ -193,7 +193,7 @@ def _nothing() -> NoReturn:
     raise Misuse("there is no command to run", way_out="adjourn run -- COMMAND [ARGUMENT]...")
 
 
-def enclosing_run(session: Session) -> str | None:
+def find_parent_run(session: Session) -> str | None:
     """Return the run that this command is part of, unless that one is kept in another store."""
     outer = os.environ.get("ADJOURN_STORE", "")
     return os.environ.get("ADJOURN_RUN_ID") if os.path.abspath(outer) == session.root else None

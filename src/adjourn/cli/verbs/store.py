@@ -111,7 +111,8 @@ def roles(session: Session) -> None:
         session.print_document({"schema_version": 1, "roles": list(ROLES)})
         return
     session.print(
-        "Made the roles adjourn_agent, adjourn_approver and adjourn_worker. Give each login one of them:"
+        "Made the roles adjourn_agent, adjourn_approver and adjourn_worker."
+        " Give each login one of them:"
     )
     session.print(
         "  GRANT adjourn_worker TO ci; GRANT adjourn_approver TO anna; GRANT adjourn_agent TO bot;"
@@ -191,8 +192,9 @@ def accept(session: Session, *, yes: bool) -> None:
 def forget(session: Session, *, directories: tuple[str, ...], yes: bool) -> None:
     """Remove what your state directory keeps of deleted stores: of all, or of those that were in DIR.
 
-    It lists them and asks. A store whose disk may not be mounted is left alone. One that was moved and then forgotten
-    has to be adopted: use it once where it is now, and it is not listed any more.
+    It lists them and asks. A store whose disk may not be mounted is left alone. One that was moved
+    and then forgotten has to be adopted: use it once where it is now, and it is not listed any
+    more.
     """
     from adjourn.wiring.ownership import deleted_stores, forget_stores
 
@@ -202,7 +204,8 @@ def forget(session: Session, *, directories: tuple[str, ...], yes: bool) -> None
         for store in stores:
             session.print(f"{prose(store.path)}: {store.fate.value}")
         session.print(
-            "If you moved one of them, run `adjourn doctor --store DIR` where it is now, and it stays."
+            "If you moved one of them, run `adjourn doctor --store DIR` where it is now,"
+            " and it stays."
         )
     if stores:
         _confirm(session, "Forget them?", "forget", *directories, yes=yes)
@@ -287,11 +290,13 @@ def _tell_taken(session: Session, taken: "Taken", verb_done: str) -> None:
         told.append(f"{_tasks(doubts.uncertain, 'has', 'have')} a call that may have run: {inbox}")
     if doubts.asked_again:
         told.append(
-            f"{_tasks(doubts.asked_again, 'has', 'have')} approvals that are asked for again: {inbox}"
+            f"{_tasks(doubts.asked_again, 'has', 'have')} approvals that are asked for again:"
+            f" {inbox}"
         )
     if doubts.paused:
         told.append(
-            f"{_tasks(doubts.paused, 'is', 'are')} paused and may have gone on: look before you resume."
+            f"{_tasks(doubts.paused, 'is', 'are')} paused and may have gone on:"
+            " look before you resume."
         )
     document = {
         "store": session.root,

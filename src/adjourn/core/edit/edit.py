@@ -4,7 +4,6 @@ What may be changed, how it is written down, and what comes of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 from typing import Any, cast
 
 import msgspec
@@ -265,6 +264,9 @@ def _word_lines(command: Command) -> list[str]:
 
 
 def _changed(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    # Seldom needed, and slow to import: a resume does without (bench/resume.py)
+    from difflib import SequenceMatcher
+
     for what, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if what != "equal":
             yield from (f"- {line}" for line in old[i:j])

@@ -41,7 +41,10 @@ _VALUE = r"[^\s\"'`&|;<>(){}\[\],$*‹\\][^\s\"'`&|;<>(){}\[\],‹]"
 _BUILT_IN: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("private key",),
-        r"(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----(?:.*?-----END (?:[A-Z0-9]+ )*PRIVATE KEY-----|.*)",
+        (
+            r"(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----"
+            r"(?:.*?-----END (?:[A-Z0-9]+ )*PRIVATE KEY-----|.*)"
+        ),
     ),
     (("akia", "asia", "abia", "acca"), r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b"),
     (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"\bgh[pousr]_[A-Za-z0-9]{20,}"),
@@ -157,7 +160,9 @@ class Redactor:
                 return self._bytes(encoded)
             case Mapping():
                 named = cast("Mapping[str, Any]", value)
-                return {key: self._named(str(key), item) for key, item in named.items()}
+                return {
+                    self.text(str(key)): self._named(str(key), item) for key, item in named.items()
+                }
             case list() | tuple():
                 return self._list(cast("Sequence[Any]", value))
             case _:

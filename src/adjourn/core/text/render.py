@@ -30,20 +30,22 @@ WHOLE = Cut(limit=1 << 62, rest="")
 def visible(text: str) -> str:
     r"""Show part of a call on one line, so that no two texts look alike.
 
-    Printable ASCII stands for itself; only a backslash is doubled. So do letters of the scripts in which one character is
-    one shape, set from left to right: Latin, Greek, Cyrillic, kana, Han, Hangul. All else is escaped: `\n`, `\r`, `\t`,
-    `\x80` for a byte that is not UTF-8, `\{40 spaces}` for a wide gap, and `\u{202e}` for the rest.
+    Printable ASCII stands for itself; only a backslash is doubled. So do letters of the scripts in
+    which one character is one shape, set from left to right: Latin, Greek, Cyrillic, kana, Han,
+    Hangul. All else is escaped: `\n`, `\r`, `\t`, `\x80` for a byte that is not UTF-8, `\{40
+    spaces}` for a wide gap, and `\u{202e}` for the rest.
 
-    A letter that Unicode lists as confusable with another is shown only where its neighbours rule the other out.
-    A Greek or Cyrillic word must be of one alphabet and have a letter that no other alphabet has: `мир` is shown, but not
-    an imitation of `copy`. Japanese is treated likewise where katakana meets its twins in Han and hiragana. Left to the
-    reader's eye are twins that one alphabet has by itself (`0` and `O`), full width beside half width, and Han variants.
+    A letter that Unicode lists as confusable with another is shown only where its neighbours rule
+    the other out. A Greek or Cyrillic word must be of one alphabet and have a letter that no other
+    alphabet has: `мир` is shown, but not an imitation of `copy`. Japanese is treated likewise where
+    katakana meets its twins in Han and hiragana. Left to the reader's eye are twins that one
+    alphabet has by itself (`0` and `O`), full width beside half width, and Han variants.
     """
     return _shown(_escaped(text))
 
 
 def shortened(text: str, *, cut: Cut) -> str:
-    """Show `text` as `visible` does, up to the limit; then say how much is left out and how to see it.
+    """Show `text` as `visible` does, up to the limit, with how much is left out and how to see it.
 
     Long texts that begin alike still differ, by the digest of the whole.
     """
@@ -76,7 +78,7 @@ def command_line(argv: Sequence[str]) -> str:
 
 
 def title(spec: Spec, *, columns: int) -> str:
-    """Show a task's command on one line, or what its agent was told to do, and say how much of it is left out."""
+    """Show a task's command or prompt on one line, with how much of it is left out."""
     return clipped(
         command_line(spec.argv)
         if spec.prompt is None
@@ -91,9 +93,10 @@ def title(spec: Spec, *, columns: int) -> str:
 def prose(text: str) -> str:
     r"""Show words, in any script, on one line; two different texts never give the same line.
 
-    What cannot be seen, stray or piled-up marks, and words that mix Latin with an alphabet like it are escaped as `\u{202e}`.
-    A backslash stands for itself, unless it would read as such an escape. Some terminals set Hebrew and Arabic words from
-    right to left, with digits beside them: in a table, such text belongs into the last column.
+    What cannot be seen, stray or piled-up marks, and words that mix Latin with an alphabet like it
+    are escaped as `\u{202e}`. A backslash stands for itself, unless it would read as such an
+    escape. Some terminals set Hebrew and Arabic words from right to left, with digits beside them:
+    in a table, such text belongs into the last column.
     """
     return _worded(text, _Spellings(_prose_spelling))
 
@@ -144,10 +147,10 @@ def clipped(text: str, *, columns: int) -> str:
 
 
 def wrap(text: str, *, columns: int) -> str:
-    """Break the lines of rendered text that a terminal of that width would break, and mark each row that this makes.
+    """Break the lines that a terminal of that width would break, and mark each row that this makes.
 
-    A row that the terminal makes begins with whatever text is at that place. Text of others that is long
-    enough could so put a line on the screen that looks like ours.
+    A row that the terminal makes begins with whatever text is at that place. Text of others that is
+    long enough could so put a line on the screen that looks like ours.
     """
     lines = text.split("\n")
     return "\n".join(
@@ -396,8 +399,14 @@ _LATIN = (
     r"\u013b-\u013e\u0141-\u0148\u014a-\u017e\u01a0\u01a1\u01af\u01b0\u1ea0-\u1ef9"
 )
 _GREEK = r"\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03ce"
-_GREEK_ONLY = r"\u0389\u038f\u0390\u0394\u039e\u03a3\u03a8\u03a9\u03ad\u03ae\u03b0\u03b4\u03b6\u03bb\u03bc\u03be\u03c2\u03c7-\u03c9\u03ce"
-_CYRILLIC = r"\u0400-\u045f\u0490-\u0493\u0496\u0497\u049a\u049b\u04a2\u04a3\u04b0\u04b1\u04ba\u04bb\u04d8\u04d9\u04e8\u04e9"
+_GREEK_ONLY = (
+    r"\u0389\u038f\u0390\u0394\u039e\u03a3\u03a8\u03a9\u03ad\u03ae\u03b0\u03b4\u03b6\u03bb\u03bc"
+    r"\u03be\u03c2\u03c7-\u03c9\u03ce"
+)
+_CYRILLIC = (
+    r"\u0400-\u045f\u0490-\u0493\u0496\u0497\u049a\u049b\u04a2\u04a3\u04b0\u04b1\u04ba\u04bb\u04d8"
+    r"\u04d9\u04e8\u04e9"
+)
 _CYRILLIC_ONLY = (
     r"\u0402-\u0404\u0409-\u040f\u0411\u0414\u0416\u0418\u0419\u0426-\u042b\u042d-\u042f\u0432\u0434\u0436-\u0439"
     r"\u043b-\u043d\u0446\u0447\u0449-\u044f\u0452\u0459\u045a\u045c-\u045f\u0490-\u0493\u0496\u0497\u049a\u049b"
@@ -407,7 +416,10 @@ _KATAKANA = r"\u30a1-\u30fa\u30fc-\u30fe"
 _KATAKANA_TWINS = r"\u30a8\u30ab\u30bf\u30c8\u30cb\u30cf\u30d8-\u30da\u30ed\u30fc"
 _THEIR_TWINS = r"\u5de5\u529b\u5915\u535c\u4e8c\u516b\u3078-\u307a\u53e3\u4e00"
 _HIRAGANA = r"\u3041-\u3096\u309d\u309e"
-_HAN = r"\u3400-\u4db5\u4e00-\u4e27\u4e29-\u4e35\u4e37-\u4e3e\u4e40-\u4e84\u4e86-\u4eba\u4ebc-\u56d6\u56d8-\u9fef"
+_HAN = (
+    r"\u3400-\u4db5\u4e00-\u4e27\u4e29-\u4e35\u4e37-\u4e3e\u4e40-\u4e84\u4e86-\u4eba\u4ebc-\u56d6"
+    r"\u56d8-\u9fef"
+)
 _CJK_STOPS = r"\u3001\u3002\u300c-\u300f\u3010\u3011"
 _HANGUL = r"\uac00-\ud7a3"
 
@@ -417,7 +429,10 @@ _BLANK = (
     r"\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     r"\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef"
 )
-_LIKE_LATIN = r"\u0370-\u058f\u10a0-\u10ff\u13a0-\u167f\u1c80-\u1c8f\u1f00-\u1fff\u2c80-\u2dff\ua4d0-\ua4ff\ua640-\ua69f\uab70-\uabbf"
+_LIKE_LATIN = (
+    r"\u0370-\u058f\u10a0-\u10ff\u13a0-\u167f\u1c80-\u1c8f\u1f00-\u1fff\u2c80-\u2dff\ua4d0-\ua4ff"
+    r"\ua640-\ua69f\uab70-\uabbf"
+)
 
 _GAP = " " * 32  # enough to push what follows to another row or out of sight
 
@@ -439,7 +454,7 @@ def _escaped(text: str) -> str:
 
 
 def _shown(text: str, spellings: _Spellings | None = None) -> str:
-    """Spell out what a call must not show as it is, in text whose backslashes are escaped already."""
+    """Spell out what a call must not show as it is; backslashes are escaped already."""
     if _GAP in text:
         text = re.sub(f"{_GAP}+", lambda gap: f"\\{{{len(gap[0])} spaces}}", text)
     if text.isascii() and text.isprintable():
@@ -492,7 +507,7 @@ def _prose_spelling(char: str) -> str:
 
 
 def _hides(char: str) -> bool:
-    """Tell whether a character that counts as printable prints nothing, or strikes out or encloses its neighbour."""
+    """Return whether a printable character prints nothing, or marks its neighbour."""
     from unicodedata import category, combining
 
     return combining(char) == 1 or category(char) == "Me" or _blanks().match(char) is not None

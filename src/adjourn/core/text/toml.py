@@ -37,7 +37,10 @@ def tables_of(text: str, *, source: str) -> dict[str, Any]:
     import tomllib
 
     if text.startswith(_BYTE_ORDER_MARK):
-        what = "it begins with a byte order mark, which TOML does not know: save it as UTF-8 without one"
+        what = (
+            "it begins with a byte order mark, which TOML does not know:"
+            " save it as UTF-8 without one"
+        )
         raise NotToml(Problem(source=source, line=1, column=1, what=what))
     if line := _overlong_key(text):
         raise NotToml(
@@ -177,7 +180,7 @@ class Places:
         return place_of(self._text, at)
 
     def _inside(self, start: int, offset: int) -> int:
-        """Return where a character of a string stands, past its quotes and the escapes before it."""
+        """Return where a character of a string is, past its quotes and the escapes before it."""
         quote = self._text[start : start + 1]
         if quote not in {'"', "'"}:
             return start

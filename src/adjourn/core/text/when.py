@@ -37,7 +37,7 @@ def milliseconds(text: str) -> int:
 
 
 def moment_of(text: str) -> int:
-    """Read a moment such as 2026-11-17T09:00, in local time unless it says otherwise, as milliseconds."""
+    """Read a moment such as 2026-11-17T09:00, in local time unless it has a zone."""
     try:
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except OverflowError as error:
