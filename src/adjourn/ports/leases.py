@@ -25,7 +25,7 @@ class Leases(Protocol):
         ...
 
 
-class Heart(Protocol):
+class RunLeases(Protocol):
     """Renews the leases of one supervisor, and hands each new deadline to the shims of its runs."""
 
     def deadline(self) -> float:

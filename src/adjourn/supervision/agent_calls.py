@@ -12,7 +12,7 @@ from adjourn.core.call import Call, arguments_of
 from adjourn.core.errors import StoreProblem
 from adjourn.core.policy.commands import steps_of, words_of
 from adjourn.core.task import TRIES, Run
-from adjourn.ports.leases import Heart
+from adjourn.ports.leases import RunLeases
 from adjourn.ports.world import NeverStarted, ShimState, StillRuns
 from adjourn.process.processes import LocalProcesses, set_aside
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines, why_failed
@@ -39,7 +39,7 @@ class AgentCalls:
         *,
         root: str,
         processes: LocalProcesses,
-        leases: Heart | None,
+        leases: RunLeases | None,
         on_shortage: OnShortage,
     ) -> None:
         self._controller = controller

@@ -20,7 +20,7 @@ from adjourn.core.call import Call, command_of
 from adjourn.core.errors import AdjournError, Conflict, NotStarted, StoreOlder, StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
-from adjourn.ports.leases import Heart
+from adjourn.ports.leases import RunLeases
 from adjourn.ports.world import Ended, NeverStarted, NewId
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.processes import LocalProcesses, set_aside
@@ -63,7 +63,7 @@ class Supervisor:
         own: str | None,
         about: SupervisorRecord,
         tries: int = TRIES,
-        start_leases: Callable[[str], Heart] | None = None,
+        start_leases: Callable[[str], RunLeases] | None = None,
     ) -> None:
         self._controller = controller
         self._shims = Shims(forks, root=root, own=own)

@@ -36,7 +36,7 @@ _LET_THROUGH = (CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING)
 _UNFINISHED = (TaskState.QUEUED, TaskState.RUNNING, TaskState.WAITING, TaskState.PAUSED)
 
 
-class Holding(msgspec.Struct, frozen=True, kw_only=True):
+class StoreContents(msgspec.Struct, frozen=True, kw_only=True):
     """What a store holds, for whoever is about to take it."""
 
     root: str
@@ -54,15 +54,15 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the tasks of a store that was taken."""
 
-    holding: Holding
+    contents: StoreContents
     doubts: Doubts
 
 
-def holding_of(root: str) -> Holding:
+def read_contents(root: str) -> StoreContents:
     """Return what a store holds; nothing is changed."""
     store = _open_shared(root) if is_shared(root) else open_sqlite(root)
     try:
-        return _holding(store, root)
+        return _contents(store, root)
     finally:
         store.close()
 
@@ -74,7 +74,7 @@ def _open_shared(root: str) -> "PostgresStore":
         return open_shared(root)
 
 
-def _holding(store: "SqliteStore | PostgresStore", root: str) -> Holding:
+def _contents(store: "SqliteStore | PostgresStore", root: str) -> StoreContents:
     why, is_ours, missing = "", True, None
     try:
         store.require_ours()
@@ -92,7 +92,7 @@ def _holding(store: "SqliteStore | PostgresStore", root: str) -> Holding:
             for state in _LET_THROUGH
             for call in view.calls_in(task.id, state)
         ]
-        return Holding(
+        return StoreContents(
             root=root,
             identity=identity_in(view),
             tasks=dict(Counter(str(task.state) for task in everything)),
@@ -117,12 +117,12 @@ def take(root: str, *, adopts: bool) -> Taken:
         )
     store = open_sqlite(root)
     try:
-        holding = _holding(store, root)
+        contents = _contents(store, root)
         with store.read() as view:
             _require_rest(root, [view.run(task.id, task.runs) for task in view.running()])
         with store.taking_over(adopts=adopts) as tx:
             doubts = doubt_unfinished(Transaction(tx, now=now(), new_id=new_id))
-        return Taken(holding=holding, doubts=doubts)
+        return Taken(contents=contents, doubts=doubts)
     finally:
         store.close()
 
@@ -136,13 +136,13 @@ def accept_shared(root: str) -> Taken:
     """
     store = _open_shared(root)
     try:
-        holding = _holding(store, root)
+        contents = _contents(store, root)
         ended = _wait_for_leases(store, root)
         with store.accepting(new_id()) as tx:
             doubts = doubt_unfinished(Transaction(tx, now=store.now(), new_id=new_id), ended=ended)
             unfinished = {task.id for task in tx.tasks(states=_UNFINISHED, limit=-1)}
             store.keep_starts(tx, marks_of(root, unfinished))
-        return Taken(holding=holding, doubts=doubts)
+        return Taken(contents=contents, doubts=doubts)
     finally:
         store.close()
 

@@ -15,7 +15,7 @@ from adjourn.core.authority.scopes import ALL, LOGIN, Rights, Scope
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, StoreNotBound, StoreProblem, StoreRefused
 from adjourn.core.text.render import command_line
-from adjourn.ports.leases import Heart
+from adjourn.ports.leases import RunLeases
 from adjourn.ports.store import Change, View
 from adjourn.process.ancestry import enclosing_run
 from adjourn.process.identity import boot_id
@@ -312,7 +312,7 @@ def described_rights(place: str) -> str:
     return f"{levels}: this login has {', '.join(sorted(roles)) or 'no role of adjourn'}"
 
 
-def start_heart(place: str, about: SupervisorRecord, supervisor: str) -> Heart:
+def start_leases(place: str, about: SupervisorRecord, supervisor: str) -> RunLeases:
     """Begin to say that a supervisor is alive."""
     from adjourn.stores.postgres.leases import PostgresLeases
     from adjourn.supervision.lease_renewal import LeaseRenewal

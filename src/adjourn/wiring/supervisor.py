@@ -11,7 +11,7 @@ from adjourn.core.errors import StoreProblem
 from adjourn.core.settings import Settings
 from adjourn.core.task import TRIES
 from adjourn.core.text.redact import Redactor
-from adjourn.ports.leases import Heart
+from adjourn.ports.leases import RunLeases
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.supervisors import SupervisorRecord
 from adjourn.runners import DEFAULT_AGENT
@@ -64,14 +64,14 @@ def open_supervising(
     except BaseException:
         forks.close()
         raise
-    start_leases: Callable[[str], Heart] | None = None
+    start_leases: Callable[[str], RunLeases] | None = None
     if is_shared(root):
         from adjourn.wiring import shared  # its packages are optional
 
         # Since when it is there, by the clock that the machines have in common
         common = msgspec.structs.replace(about, started_at=controller.now())
 
-        start_leases = partial(shared.start_heart, root, common)
+        start_leases = partial(shared.start_leases, root, common)
     supervisor = Supervisor(
         controller,
         forks,

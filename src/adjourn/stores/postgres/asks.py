@@ -8,7 +8,6 @@ Without this a decision would take ten round trips, and ten thousand of them lon
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
 
 from adjourn.core.ask import Ask
 from adjourn.core.task import Task
@@ -21,9 +20,9 @@ from adjourn.stores.postgres.tasks import OF_TASK, EngineRows, call_of, run_of, 
 from adjourn.stores.postgres.transaction import (
     PREFETCHED,
     IdentityMap,
-    OutdatedIfMissing,
     QueueEntry,
     expect,
+    outdated_if_missing,
     valid_names,
 )
 from adjourn.stores.rows import BITS, LAST
@@ -32,11 +31,11 @@ from adjourn.stores.shapes import HEXADECIMAL, Shape
 _WRITTEN = ("call", "expires_at", "settled_at", "settled_by", "level", "snoozed_until")
 _COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN)
 _NEVER_CHANGES = "policy:"  # begins the names of shared documents that are known by their digest
-_WHOLE = ("whole_tasks", "whole_asks", "whole_calls")
-_OF_PLACE = OF_TASK + len(QueueEntry._fields)
 _ASKED = ("prompt", "choices", "key", "manifest", "gate", "terms", "replaces", "label", "review")
-# Columns of a task, its place and its head, a run, a call and an ask.
+# How many columns of a row of `to_start` belong to a task, its queue entry, its head, a run, a call
+# and an ask; and of one of `whole_tasks` to a task, its entry, its head and more, and a run.
 _TO_START = (OF_TASK, len(QueueEntry._fields), 1, 7, 9, len(_COLUMNS) + 4)
+_WHOLE = (OF_TASK, len(QueueEntry._fields), 3, 7)
 _ASKS = Shape(
     Ask,
     columns=_COLUMNS,
@@ -64,10 +63,7 @@ class AskRows(EngineRows):
         self._held_asks.update(names)
 
     def _find_number(self, task_id: str) -> None:
-        """Remember a task's number.
-
-        Whoever is about to change something of it is the only one from here on.
-        """
+        """Remember a task's number; a transaction that changes locks the task's family first."""
         if not self._changes:
             super()._find_number(task_id)
             return
@@ -85,9 +81,9 @@ class AskRows(EngineRows):
             self.prefetch(task_id)
 
     def _adopt_prefetched(self, task_id: str) -> bool:
-        """Know what was known a moment ago.
+        """Take over what was read a moment ago.
 
-        Whoever changes something by that has to look whether it is still so.
+        A change that relies on it has a guard that checks that it is still true.
         """
         prefetched, self._prefetched = self._prefetched, None
         if prefetched is None or task_id not in prefetched.numbers or self._known.numbers:
@@ -103,10 +99,10 @@ class AskRows(EngineRows):
         )
         for row in tasks:
             columns = iter(row)
-            whole, place, (head,), run, call, ask = (
+            of_task, entry, (head,), run, call, ask = (
                 tuple(islice(columns, count)) for count in _TO_START
             )
-            task = self._remember_task(whole, QueueEntry(*place), head)
+            task = self._remember_task(of_task, QueueEntry(*entry), head)
             self._remember_last_run(task, run)
             if call[0] is not None:
                 self._known.calls[call[0]] = call_of(task.id, call)
@@ -119,42 +115,36 @@ class AskRows(EngineRows):
 
     def _lock_and_read(self, asks: Sequence[str], tasks: Sequence[str]) -> None:
         """Lock the families of tasks, and read in one go what a decision will need of them."""
-        self._remember_all(
-            self._send(
-                [read_about(query, asks=asks, tasks=tasks) for query in ("lock_families", *_WHOLE)]
-            )[1:]
+        queries = ("lock_families", "whole_tasks", "whole_asks", "whole_calls")
+        _, whole, open_asks, open_calls = self._send(
+            [read_about(query, asks=asks, tasks=tasks) for query in queries]
         )
-
-    def _remember_all(self, found: Sequence[list[Values]]) -> None:
-        whole, open_asks, open_calls = found
+        known = self._known
         for row in whole:
-            self._remember_whole(
-                row[:OF_TASK], QueueEntry(*row[OF_TASK:_OF_PLACE]), *row[_OF_PLACE:]
+            columns = iter(row)
+            of_task, entry, (head, first, has_turns), run = (
+                tuple(islice(columns, count)) for count in _WHOLE
             )
+            task = self._remember_task(of_task, QueueEntry(*entry), head)
+            self._remember_last_run(task, run)
+            no = known.numbers[task.id]
+            known.asks_of[no], known.calls_of[no] = {}, {}
+            known.last_runs[no] = task.runs
+            if not has_turns:
+                known.turns_of[(no << BITS) + task.runs] = []
+            if first is not None:  # else the task was made in this very transaction
+                known.requesters[no] = author_of(first)
         for row in open_asks:
             self._remember_ask(self._ask(row))
         for row in open_calls:
-            call = self._known.calls[row[0]] = call_of(self._known.names[row[0] >> BITS], row)
-            self._known.calls_of[row[0] >> BITS][call.number] = call
+            call = known.calls[row[0]] = call_of(known.names[row[0] >> BITS], row)
+            known.calls_of[row[0] >> BITS][call.number] = call
 
-    def _remember_task(self, row: Values, place: QueueEntry, head: bytes | None) -> Task:
+    def _remember_task(self, row: Values, entry: QueueEntry, head: bytes | None) -> Task:
         known, no, task = self._known, row[0], task_of(row)
         self._remember(task.id, no)
-        known.tasks[no] = task
-        known.entries[no] = place
-        known.heads[no] = head or GENESIS
+        known.tasks[no], known.entries[no], known.heads[no] = task, entry, head or GENESIS
         return task
-
-    def _remember_whole(self, row: Values, place: QueueEntry, *rest: Any) -> None:
-        (head, first, has_turns), run = rest[:3], rest[3:]
-        known, no, task = self._known, row[0], self._remember_task(row, place, head)
-        known.asks_of[no], known.calls_of[no] = {}, {}
-        known.last_runs[no] = task.runs
-        if not has_turns:
-            known.turns_of[(no << BITS) + task.runs] = []
-        if first is not None:  # else the task was made in this very transaction
-            known.requesters[no] = author_of(first)
-        self._remember_last_run(task, run)
 
     def _remember_last_run(self, task: Task, run: Values) -> None:
         if run[0] is not None:
@@ -207,7 +197,7 @@ class AskRows(EngineRows):
 
     def save_ask(self, old: Ask, new: Ask) -> None:
         no = self._key(old.task_id, old.number)
-        with OutdatedIfMissing(old.id):
+        with outdated_if_missing(old.id):
             current = self.ask(old.id)
         expect(current.state is old.state, old.id)
         self._remember_ask(new)

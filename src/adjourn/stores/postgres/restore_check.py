@@ -19,7 +19,7 @@ from adjourn.core.text.render import command_line
 _MOMENT = 1.0  # seconds
 
 
-class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
+class SeenMark(msgspec.Struct, frozen=True, omit_defaults=True):
     """A place of the trail, the seal that was there, and the era in which it was seen."""
 
     place: int
@@ -33,24 +33,24 @@ def decode_eras(body: bytes | None) -> tuple[str, ...]:
     return msgspec.json.decode(body, type=tuple[str, ...]) if body else ()
 
 
-class Seen:
+class NewestSeen:
     """The newest place of the trail that anybody here has seen, and the seal that was there."""
 
     def __init__(self, path: str | None) -> None:
         self._path = path
         self._kept_at = float("-inf")
-        self._newest: Mark | None = self._read()
-        self._kept: Mark | None = self._newest
-        self._synced: Mark | None = None
+        self._newest: SeenMark | None = self._read()
+        self._kept: SeenMark | None = self._newest
+        self._synced: SeenMark | None = None
         self._accepted: bytes | None = None  # what the database said last of its eras
         self._eras: tuple[str, ...] = ()
 
-    def _read(self) -> Mark | None:
+    def _read(self) -> SeenMark | None:
         if self._path is None:
             return None
         try:
             with open(self._path, "rb") as file:
-                return msgspec.json.decode(file.read(), type=Mark)
+                return msgspec.json.decode(file.read(), type=SeenMark)
         except (OSError, msgspec.DecodeError):
             return None
 
@@ -60,7 +60,7 @@ class Seen:
         return self._newest.place if self._newest else 0
 
     @property
-    def newest(self) -> Mark | None:
+    def newest(self) -> SeenMark | None:
         """The newest place, its seal and its era."""
         return self._newest
 
@@ -79,7 +79,7 @@ class Seen:
         if newest is None or newest.place == 0 or newest.seal == seal:
             return
         if newest.era in ("", *self._eras) and newest.era != self._era:
-            self._newest = Mark(0, b"", self._era, len(self._eras))
+            self._newest = SeenMark(0, b"", self._era, len(self._eras))
             return
         has = "nothing there" if seal is None else "something else there"
         raise StoreOlder(
@@ -120,7 +120,7 @@ class Seen:
             or (place or 0) > self._newest.place
         )
         if place is not None and seal is not None and is_later:
-            self._newest = Mark(place, seal, self._era, len(self._eras))
+            self._newest = SeenMark(place, seal, self._era, len(self._eras))
 
     def note_look(self, place: int | None, seal: bytes | None, accepted: bytes | None) -> None:
         """Remember how far a database is that has all that was seen here, and in which era."""
@@ -197,7 +197,7 @@ class Seen:
             os.close(folder)
 
 
-def _is_later(kept: Mark, ours: Mark | None) -> bool:
+def _is_later(kept: SeenMark, ours: SeenMark | None) -> bool:
     """Say whether a mark that another process wrote stands for more than ours.
 
     Eras come before places.

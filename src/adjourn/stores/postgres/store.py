@@ -21,7 +21,7 @@ from adjourn.stores.postgres.batch import SQL
 from adjourn.stores.postgres.connection import PostgresConnection, TransactionStart, Values
 from adjourn.stores.postgres.errors import Translated, shown
 from adjourn.stores.postgres.listener import NotifyListener
-from adjourn.stores.postgres.restore_check import Mark, Seen
+from adjourn.stores.postgres.restore_check import NewestSeen, SeenMark
 from adjourn.stores.postgres.schema import make_roles, require_schema
 from adjourn.stores.postgres.tasks import task_of
 from adjourn.stores.postgres.transaction import IdentityMap
@@ -77,7 +77,7 @@ class PostgresStore:
         self._prefetched: IdentityMap | None = None  # what was read of the task that was taken last
         # What is behind a pooler may change without a word
         self._is_pooled = listen_url is not None
-        self._seen = Seen(seen)
+        self._seen = NewestSeen(seen)
         # What a process of a run shows with an agent's login: 64 hexadecimal digits
         self.key: str | None = None
         self._kept_starts: dict[str, StartMark] = {}  # by the names of calls
@@ -196,7 +196,7 @@ class PostgresStore:
         with self._translated:
             self._require_known_past()
 
-    def missing(self) -> Mark | None:
+    def missing(self) -> SeenMark | None:
         """Return the newest place that this machine has seen, if the database lacks it."""
         try:
             self.require_ours()

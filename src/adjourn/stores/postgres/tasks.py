@@ -10,7 +10,7 @@ from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.stores.bodies import name_or_none, spec_body, spec_of
 from adjourn.stores.postgres.connection import Values
-from adjourn.stores.postgres.transaction import BatchedRows, OutdatedIfMissing, QueueEntry, expect
+from adjourn.stores.postgres.transaction import BatchedRows, QueueEntry, expect, outdated_if_missing
 from adjourn.stores.rows import BITS, LAST
 from adjourn.stores.shapes import HEXADECIMAL, Shape
 
@@ -172,7 +172,7 @@ class TaskRows(BatchedRows):
 
     def save_run(self, old: Run, new: Run) -> None:
         key = self._key(old.task_id, old.number)
-        with OutdatedIfMissing(old.id):
+        with outdated_if_missing(old.id):
             current = self.run(old.task_id, old.number)
         expect((current.version, current.state) == (old.version, old.state), old.id)
         self._known.runs[key] = new
@@ -207,7 +207,7 @@ class TaskRows(BatchedRows):
 
     def save_call(self, old: Call, new: Call) -> None:
         no = self._key(old.task_id, old.number)
-        with OutdatedIfMissing(old.id):
+        with outdated_if_missing(old.id):
             current = self.call(old.task_id, old.number)
         guard = (current.version, current.state, current.digest, current.claimed_by)
         expect(guard == (old.version, old.state, old.digest, old.claimed_by), old.id)

@@ -212,10 +212,11 @@ class SqliteRows(StoreRows, NoLeases):
     # --- the trail --------------------------------------------------------------------------------
 
     def _keep_event(self, no: int, event: Event, link: bytes) -> None:
-        if self._newest_seal is None:
+        last = self._newest_seal
+        if last is None:
             row = self._one("last_seal")
-            self._newest_seal = row[0] if row else GENESIS
-        self._newest_seal = seal_after(self._newest_seal, link)
+            last = bytes(row[0]) if row else GENESIS
+        self._newest_seal = seal_after(last, link)
         self._events.append((no, event_body(event), self._newest_seal))
 
     def _untold(self, task_id: str, no: int) -> list[Event]:
