@@ -22,15 +22,15 @@ def as_the_controller_writes_it(
 ) -> None:
     """Change every kind of record, rightly and wrongly."""
     tx.save(task, state=TaskState.QUEUED, next_call=None)
-    tx.save(task, stat=TaskState.QUEUED)  # type: ignore[call-arg]
-    tx.save(task, state="queued")  # type: ignore[arg-type]
+    tx.save(task, stat=TaskState.QUEUED)  # type: ignore[call-arg]  # no such field
+    tx.save(task, state="queued")  # type: ignore[arg-type]  # of another type
     tx.save_run(run, exit_code=0)
-    tx.save_run(run, exitcode=0)  # type: ignore[call-arg]
+    tx.save_run(run, exitcode=0)  # type: ignore[call-arg]  # no such field
     tx.save_call(call, claimed_by=None)
-    tx.move(call, CallMove.CLAIM, claimed="anna")  # type: ignore[call-arg]
-    tx.move_call("t", 1, CallMove.CLAIM, claimed_by=1)  # type: ignore[arg-type]
+    tx.move(call, CallMove.CLAIM, claimed="anna")  # type: ignore[call-arg]  # no such field
+    tx.move_call("t", 1, CallMove.CLAIM, claimed_by=1)  # type: ignore[arg-type]  # of another type
     tx.save_ask(ask, snoozed_until=None)
-    tx.save_ask(ask, snoozed=None)  # type: ignore[call-arg]
+    tx.save_ask(ask, snoozed=None)  # type: ignore[call-arg]  # no such field
 
 
 @pytest.mark.parametrize(
