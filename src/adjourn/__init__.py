@@ -44,6 +44,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Load a public name when it is first asked for."""
+    # Importing adjourn does nothing: a name is loaded when it is used
     from importlib import import_module
 
     if name == "checkpoint":

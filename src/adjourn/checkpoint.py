@@ -5,6 +5,7 @@ from typing import Any
 
 def save(value: Any) -> None:
     """Keep a JSON value; it is on disk when this returns. A restart begins without it."""
+    # Importing the library is cheap; a store is only opened inside a run
     from adjourn.wiring.inside import InsideRun
 
     with InsideRun.open() as inside:
@@ -13,6 +14,7 @@ def save(value: Any) -> None:
 
 def load(default: Any = None) -> Any:
     """Return what was saved last, by this run or an earlier one."""
+    # Importing the library is cheap; a store is only opened inside a run
     from adjourn.wiring.inside import InsideRun
 
     with InsideRun.open() as inside:

@@ -30,6 +30,7 @@ def ask(
     `expires_after` is a time such as "8h"; `linger` is how long to wait for a quick answer:
     seconds, or such a time.
     """
+    # Importing the library is cheap; a store is only opened inside a run
     from adjourn.wiring.inside import InsideRun
 
     question = question_of(
@@ -58,6 +59,7 @@ def clarify(  # noqa: PLR0913 -- a request has many parts, all named and optiona
     Without answers it writes the request, does what can be done `meanwhile`, lingers, writes the checkpoint and leaves.
     It lingers as long as the store's `supervision.yaml` says, 60 seconds by default, unless `linger` says otherwise: 30, "5m".
     """
+    # Importing the library is cheap; a store is only opened inside a run
     from adjourn.wiring.inside import Draft, InsideRun
 
     draft = Draft(
@@ -103,6 +105,7 @@ def approval(
     without having looked at changed arguments raises EditIgnored. `schema`, a part of JSON Schema,
     says what arguments must look like: your own, and those that a person gives.
     """
+    # Importing the library is cheap; a store is only opened inside a run
     from adjourn.wiring.inside import InsideRun, proposal_of
 
     proposal = proposal_of(

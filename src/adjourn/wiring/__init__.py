@@ -72,6 +72,7 @@ def find_root(given: str | None, *, start: str | None = None) -> str:
     """
     if given and given.startswith(URLS):
         with postgres_is_there():
+            # Needs an optional package
             from adjourn.wiring.shared import place_for
         return place_for(given)
     if given:
@@ -103,6 +104,7 @@ def postgres_is_there() -> Generator[None, None, None]:
 def living(root: str) -> dict[str, SupervisorRecord]:
     """Return the supervisors that are alive, on all machines, and what each says of itself."""
     if is_shared(root):
+        # Needs an optional package
         from adjourn.wiring.shared import living_everywhere
 
         return living_everywhere(root)
@@ -150,6 +152,7 @@ def open_context(root: str, *, as_worker: bool = False, for_asking: bool = False
             signatures=FileSignatures(root),
         )
     with postgres_is_there():
+        # Needs an optional package
         from adjourn.wiring.shared import DatabaseAuthoriser, open_shared
 
         store = open_shared(root, as_worker=as_worker)
@@ -167,6 +170,7 @@ def open_context(root: str, *, as_worker: bool = False, for_asking: bool = False
 
 def _find_runner(name: str) -> "Runner":
     """Return the runner of that name. Loaded here: most who open a store only decide."""
+    # Most who open a store only decide
     from adjourn.runners import find_runner
 
     return find_runner(name)
@@ -180,6 +184,7 @@ def _open_processes(root: str) -> "Processes":
 
 
 def _open_shared_processes(root: str, store: "PostgresStore") -> "Processes":
+    # Most who open a store only decide
     from adjourn.process.processes import SharedProcesses
 
     return SharedProcesses(root, left_by=_left_by, kept_start=store.kept_start)
@@ -187,6 +192,7 @@ def _open_shared_processes(root: str, store: "PostgresStore") -> "Processes":
 
 def _open_gate(root: str) -> "Gate":
     """Make what judges commands. Loaded here: most who open a store only decide."""
+    # Most who open a store only decide
     from adjourn.wiring.policies import open_gate
 
     return open_gate(root)
@@ -196,6 +202,7 @@ def _left_by(root: str, task_id: str) -> "Left | None":
     """Return what a process asked by files. Loaded here: most write none."""
     if not os.path.lexists(os.path.join(root, "checkpoints", f"{task_id}.checkpoint.json")):
         return None
+    # Most processes leave no files
     from adjourn.clarifications.protocol_files import left_by
 
     return left_by(root, task_id)
@@ -205,6 +212,7 @@ def open_sqlite(
     root: str, *, for_asking: bool = False, bound_as: str | None = None
 ) -> "SqliteStore":
     """Open the store of a directory. It changes only if it is bound to this machine and user."""
+    # A shared store does without
     from adjourn.stores.sqlite.binding import Home
     from adjourn.stores.sqlite.store import SqliteStore
 

@@ -16,6 +16,7 @@ def name_of(root: str) -> str:
     """Return what people call a store: its directory, or the database."""
     if not is_shared(root):
         return root
+    # Needs an optional package
     from adjourn.wiring.shared import named
 
     return named(root)
