@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import adjourn
+from adjourn.controller.context import Context
 from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
 from adjourn.core.ask import Principal, Question
@@ -45,32 +46,36 @@ def waits_for_approval(controller: Controller, number: int, workspace: str) -> T
         controller, ("./deploy.sh", "--to", "production", f"--build={number}"), number, workspace
     )
     manifest = f'{{"action": "deploy", "target": "production", "build": {number}, "reason": "the release is ready"}}'
-    return controller.finish(run, Exit(code=90, output=f"checking build {number}\n{manifest}\n"))
+    return controller.runs.finish(
+        run, Exit(code=90, output=f"checking build {number}\n{manifest}\n")
+    )
 
 
 def waits_for_an_answer(controller: Controller, number: int, workspace: str) -> Task:
     """Leave a task that waits for the answer to a question."""
     run = _running(controller, ("./migrate.sh", f"--batch={number}"), number, workspace)
     prompt = f"Migrate batch {number} to the new schema?"
-    controller.ask(run.id, Question(prompt=prompt, key=prompt, choices=("yes", "no")))
-    return controller.finish(run, Exit(code=10, output=f"reading batch {number}\n"))
+    controller.asks.ask(run.id, Question(prompt=prompt, key=prompt, choices=("yes", "no")))
+    return controller.runs.finish(run, Exit(code=10, output=f"reading batch {number}\n"))
 
 
 def waits_with(argv: tuple[str, ...]) -> Waiting:
     """Return what leaves a task that waits for the approval of this command."""
 
     def waits(controller: Controller, number: int, workspace: str) -> Task:
-        return controller.finish(_running(controller, argv, number, workspace), Exit(code=90))
+        return controller.runs.finish(_running(controller, argv, number, workspace), Exit(code=90))
 
     return waits
 
 
 def _running(controller: Controller, argv: tuple[str, ...], number: int, workspace: str) -> Run:
-    task = controller.start(Spec(runner="command", argv=argv, workspace=workspace), by=_PERSON)
-    claimed = controller.claim(task.id, supervisor=_new_id())
+    task = controller.tasks.start(
+        Spec(runner="command", argv=argv, workspace=workspace), by=_PERSON
+    )
+    claimed = controller.runs.claim(task.id, supervisor=_new_id())
     assert isinstance(claimed, Claimed)
     shim = ProcessId(boot_id=_BOOT, pid=4_000 + number % 28_000, start_time=1_000_000 + number)
-    executing = controller.execute(claimed.run, shim=shim)
+    executing = controller.runs.execute(claimed.run, shim=shim)
     assert isinstance(executing, Run)
     return executing
 
@@ -128,14 +133,16 @@ def fill(
     """Fill a store through the controller, many tasks to a commit, and return the tasks' ids."""
     store = _Hasty(str(root))
     controller = Controller(
-        store,
-        clock=now,
-        new_id=_new_id,
-        find_runner=find_runner,
-        processes=LocalProcesses(str(root)),
-        open_gate=lambda: open_gate(str(root)),
-        authoriser=FileAuthoriser(str(root)),
-        signatures=FileSignatures(str(root)),
+        Context(
+            store,
+            clock=now,
+            new_id=_new_id,
+            find_runner=find_runner,
+            open_processes=lambda: LocalProcesses(str(root)),
+            open_gate=lambda: open_gate(str(root)),
+            authoriser=FileAuthoriser(str(root)),
+            signatures=FileSignatures(str(root)),
+        )
     )
     ids: list[str] = []
     started = time.monotonic()

@@ -93,7 +93,9 @@ class Shared:
 
     def approve(self, asks: Iterable[Ask]) -> None:
         """Approve all of them in one transaction."""
-        self.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE) for ask in asks], by=PERSON)
+        self.controller.decisions.decide(
+            [Reply(ask_id=ask.id, verb=Verb.APPROVE) for ask in asks], by=PERSON
+        )
 
     def until_over(self, asks: Iterable[Ask], *, look: float = 0.05) -> None:
         """Wait until the tasks have succeeded; the looks in between are few and small."""

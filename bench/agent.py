@@ -185,7 +185,7 @@ class Ours:
         task = self._newest()
         (ask,) = controller.scene(task).open_asks
         began = time.perf_counter()
-        controller.decide(
+        controller.decisions.decide(
             [Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=Principal(name=f"uid:{os.getuid()}")
         )
         wait_until(

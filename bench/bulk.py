@@ -18,7 +18,7 @@ from _filled import copy_of, fill, open_asks, waits_with
 from _measure import Cost, adjourn, cpu_of_children, environment, middle, python
 from _processes import cpu_of, family, memory_of, until, worker
 
-from adjourn.stores.sqlite.database import Database
+from adjourn.stores.sqlite.database import SqliteConnection
 from adjourn.wiring import STORE
 
 SECONDS, FLAT = 2.0, 1.2
@@ -159,7 +159,7 @@ def _worked_off(place: Path, tasks: int) -> int:
 
 def _samples(place: Path, tasks: int) -> list[Sample]:
     """Let a worker run, and look at it soon after its start and at each tenth."""
-    database = Database(str(place / STORE / "adjourn.db"))
+    database = SqliteConnection(str(place / STORE / "adjourn.db"))
     with worker(place, "--max-active", _ACTIVE) as pid:
         parts = [part for part, name in family(pid).items() if name.startswith("adjourn")][:2]
         began = time.monotonic()
@@ -171,7 +171,7 @@ def _samples(place: Path, tasks: int) -> list[Sample]:
     return samples
 
 
-def _await(database: Database, ended: int) -> None:
+def _await(database: SqliteConnection, ended: int) -> None:
     until(lambda: _ended(database) >= ended, what=f"{ended} tasks have ended", seconds=_LONG)
 
 
@@ -181,7 +181,7 @@ def _sample(parts: list[int], ended: int, seconds: float) -> Sample:
     )
 
 
-def _ended(database: Database) -> int:
+def _ended(database: SqliteConnection) -> int:
     time.sleep(0.1)
     ((count,),) = database.all("SELECT count(*) FROM task WHERE state = 'succeeded'")
     return int(count)

@@ -130,8 +130,8 @@ def _racer(place: str, tasks: list[str], gate: Barrier, told: "Queue[list[Turn]]
 
 def _decide_and_start(controller: Controller, task: str, ask: str) -> str:
     try:
-        controller.decide([Reply(ask_id=ask, verb=Verb.APPROVE)], by=_PERSON)
-        controller.claim(task, supervisor=new_id())
+        controller.decisions.decide([Reply(ask_id=ask, verb=Verb.APPROVE)], by=_PERSON)
+        controller.runs.claim(task, supervisor=new_id())
     except Conflict:
         return "lost"
     except Exception as error:  # noqa: BLE001 -- whatever it is, it is an error that a person would see

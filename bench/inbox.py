@@ -13,7 +13,7 @@ from _filled import Waiting, copy_of, store_with, waits_for_an_answer, waits_for
 from _measure import Cost, adjourn, adopt_orphans, cost_of, environment, interleaved, launch
 
 from adjourn.cli.app import run
-from adjourn.stores.sqlite.database import Database
+from adjourn.stores.sqlite.database import SqliteConnection
 from adjourn.wiring import STORE
 
 GROWTH = 2.0
@@ -97,7 +97,7 @@ def _size(waiting: Waiting, count: int, *, verbose: bool) -> Figure:
     what = f"a task that {waiting.__name__.replace('_', ' ')}"
     with copy_of(store_with(count, waiting)) as place:
         path = place / STORE / "adjourn.db"
-        db = Database(str(path))
+        db = SqliteConnection(str(path))
         db.do("PRAGMA wal_checkpoint(TRUNCATE)")
         size = path.stat().st_size
         if verbose:
@@ -106,7 +106,7 @@ def _size(waiting: Waiting, count: int, *, verbose: bool) -> Figure:
     return Figure(what, f"{size / 1e6:.1f} MB", f"{count:,} tasks", size / count, BYTES, unit=" B")
 
 
-def _show_bytes(what: str, db: Database, count: int) -> None:
+def _show_bytes(what: str, db: SqliteConnection, count: int) -> None:
     statement = "SELECT name, sum(pgsize), sum(payload), sum(ncell) FROM dbstat GROUP BY name HAVING sum(pgsize) > ? ORDER BY 2 DESC"
     rows = db.all(statement, count)
     print(f"\n{what}: bytes of each table and index")

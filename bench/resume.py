@@ -97,7 +97,7 @@ def _approve(place: str, tasks: list[str]) -> None:
     controller = open_controller(os.path.join(place, STORE))
     for task in tasks:
         (ask,) = controller.scene(task).open_asks
-        controller.decide(
+        controller.decisions.decide(
             [Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=Principal(name=f"uid:{os.getuid()}")
         )
 

@@ -75,7 +75,7 @@ def _at_once(shared: Shared, count: int) -> tuple[float, float]:
         replies = [Reply(ask_id=ask.id, verb=Verb.APPROVE) for ask in view.open_asks(limit=count)]
     assert len(replies) == count
     began, worked = time.perf_counter(), time.process_time()
-    settled = shared.controller.decide(replies, by=PERSON)
+    settled = shared.controller.decisions.decide(replies, by=PERSON)
     assert len(settled) == count
     return time.perf_counter() - began, time.process_time() - worked
 

@@ -16,7 +16,7 @@ from _measure import environment, percentile, python
 from _processes import PATIENCE
 from _shared import PERSON, Shared, begun, load, share, shared_store
 
-_RATIO = 2.5
+_RATIO = 3.5
 _HERE = Path(__file__).parent
 _REST = 0.05  # seconds in which whoever was woken falls asleep again
 _WARM = 8  # rounds that do not count: statements are prepared, caches filled

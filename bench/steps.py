@@ -154,11 +154,13 @@ def begun(controller: Controller, place: str, setup: Setup, messages: Sequence[M
     spec = Spec(
         runner="agent", argv=("adjourn", "_agent"), workspace=place, prompt="work", setup=body
     )
-    task = controller.start(spec, by=Principal(name=f"uid:{os.getuid()}"), supervisor="bench")
-    claimed = controller.claimed(task.id, supervisor="bench")
+    task = controller.tasks.start(spec, by=Principal(name=f"uid:{os.getuid()}"), supervisor="bench")
+    claimed = controller.runs.claimed(task.id, supervisor="bench")
     assert claimed is not None
-    controller.execute(claimed.run, shim=ProcessId(boot_id="bench", pid=1, start_time=1))
-    controller.append_messages(claimed.run.id, [encoded(message) for message in messages], after=0)
+    controller.runs.execute(claimed.run, shim=ProcessId(boot_id="bench", pid=1, start_time=1))
+    controller.agents.append_messages(
+        claimed.run.id, [encoded(message) for message in messages], after=0
+    )
     root = os.path.join(place, STORE)
     os.makedirs(run_directory(root, claimed.run.id))
     return Driver(controller, root=root, run_id=claimed.run.id)

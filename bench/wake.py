@@ -220,7 +220,7 @@ class Bench:
         self._next += 1
         reply = Reply(ask_id=self._asks[number], verb=Verb.APPROVE)
         called = time.perf_counter()
-        self._controller.decide([reply], by=_PERSON)
+        self._controller.decisions.decide([reply], by=_PERSON)
         return number, called, self._committed
 
     def _wake_all(self, directory: str) -> None:

@@ -23,6 +23,7 @@ import adjourn.controller.batches
 import adjourn.controller.decisions
 import adjourn.controller.edits
 import adjourn.controller.endings
+import adjourn.controller.forgotten_starts
 import adjourn.controller.gate
 import adjourn.controller.plans
 import adjourn.controller.reasons
@@ -696,10 +697,10 @@ MODULES = (
     adjourn.controller.runs,
     adjourn.controller.asks,
     adjourn.controller.batches,
+    adjourn.controller.forgotten_starts,
     adjourn.controller.agents,
     adjourn.controller.transaction,
     adjourn.controller.endings,
-    adjourn.controller.asks,
     adjourn.controller.edits,
     adjourn.controller.gate,
     adjourn.controller.reasons,

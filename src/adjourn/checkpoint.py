@@ -5,15 +5,15 @@ from typing import Any
 
 def save(value: Any) -> None:
     """Keep a JSON value; it is on disk when this returns. A restart begins without it."""
-    from adjourn.wiring.inside import Inside
+    from adjourn.wiring.inside import InsideRun
 
-    with Inside.open() as inside:
+    with InsideRun.open() as inside:
         inside.save(value)
 
 
 def load(default: Any = None) -> Any:
     """Return what was saved last, by this run or an earlier one."""
-    from adjourn.wiring.inside import Inside
+    from adjourn.wiring.inside import InsideRun
 
-    with Inside.open() as inside:
+    with InsideRun.open() as inside:
         return inside.load(default)

@@ -30,12 +30,12 @@ def ask(
     `expires_after` is a time such as "8h"; `linger` is how long to wait for a quick answer:
     seconds, or such a time.
     """
-    from adjourn.wiring.inside import Inside
+    from adjourn.wiring.inside import InsideRun
 
     question = question_of(
         prompt, key=key, choices=tuple(choices), expires_after=_span(expires_after)
     )
-    with Inside.open(verbose=verbose) as inside:
+    with InsideRun.open(verbose=verbose) as inside:
         return inside.ask(question, linger=_seconds(linger))
 
 
@@ -58,7 +58,7 @@ def clarify(  # noqa: PLR0913 -- a request has many parts, all named and optiona
     Without answers it writes the request, does what can be done `meanwhile`, lingers, writes the checkpoint and leaves.
     It lingers as long as the store's `supervision.yaml` says, 60 seconds by default, unless `linger` says otherwise: 30, "5m".
     """
-    from adjourn.wiring.inside import Draft, Inside
+    from adjourn.wiring.inside import Draft, InsideRun
 
     draft = Draft(
         blocked_at=blocked_at,
@@ -73,7 +73,7 @@ def clarify(  # noqa: PLR0913 -- a request has many parts, all named and optiona
         item if isinstance(item, Question) else Question(prompt=item, key=f"Q{number}")
         for number, item in enumerate(questions, start=1)
     ]
-    with Inside.open(verbose=verbose) as inside:
+    with InsideRun.open(verbose=verbose) as inside:
         return inside.clarify(
             numbered,
             draft,
@@ -103,7 +103,7 @@ def approval(
     without having looked at changed arguments raises EditIgnored. `schema`, a part of JSON Schema,
     says what arguments must look like: your own, and those that a person gives.
     """
-    from adjourn.wiring.inside import Inside, proposal_of
+    from adjourn.wiring.inside import InsideRun, proposal_of
 
     proposal = proposal_of(
         prompt,
@@ -114,7 +114,7 @@ def approval(
         schema=schema,
         editable=editable,
     )
-    with Inside.open() as inside, inside.approval(proposal) as approved:
+    with InsideRun.open() as inside, inside.approval(proposal) as approved:
         yield approved
 
 

@@ -21,7 +21,7 @@ _BEGIN, _END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
 
 
 def sign(document: bytes, *, key: str) -> str:
-    """Return the signature of a document by a private key, or by a public one whose private half an agent holds."""
+    """Return a document's signature by a private key, or by a public one that an SSH agent has."""
     if not os.path.isfile(key):
         raise Misuse(f"{key} is not a key file", way_out="ssh-keygen -t ed25519 -f FILE")
     done = _run(["-Y", "sign", "-q", "-n", NAMESPACE, "-f", key], document, terminal=True)
@@ -45,7 +45,7 @@ class SshSignatures:
         self._revoked = revoked
 
     def signer(self, document: bytes, signature: str) -> str:
-        """Return the name of whoever signed these very bytes and still may, or raise NotAllowed."""
+        """Return who signed these very bytes, and still may, or raise NotAllowed."""
         if not os.path.isfile(self._allowed):
             raise NotAllowed(
                 f"nobody's signature counts: there is no {self._allowed}",
@@ -131,7 +131,7 @@ class _on_a_descriptor:  # noqa: N801 -- reads as the place that it is
 
 
 def _unnamed_file() -> int:
-    import tempfile
+    import tempfile  # slow to import
 
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
@@ -144,7 +144,7 @@ def _run(
     inherits: _on_a_descriptor | None = None,
     terminal: bool = False,
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run ssh-keygen; whoever signs may have to type a passphrase or touch a token, and has all the time for it."""
+    """Run ssh-keygen, without a time limit: a person may have to type or to touch a token."""
     try:
         return subprocess.run(
             [_found(), *words],
@@ -167,7 +167,7 @@ def _found() -> str:
 
 
 def find_program(places: Sequence[str], path: str) -> str:
-    """Return the ssh-keygen of the system; on PATH only one counts that nobody but root could have put there.
+    """Return the ssh-keygen of the system; one on PATH counts only if none but root can change it.
 
     Whoever could put a program of that name before the real one would say whose signatures hold.
     """

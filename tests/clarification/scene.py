@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from adjourn.clarifications import exchange, files
+from adjourn.clarifications import exchange, protocol_files
+from adjourn.controller import context
 from adjourn.controller.controller import Controller
 from adjourn.controller.gate import PolicyGate
 from adjourn.controller.runs import Claimed
@@ -14,7 +15,7 @@ from adjourn.core.task import ProcessId, Spec, Task
 from adjourn.ports.world import ShimState, StartMark, StillRuns
 from adjourn.runners.command import CommandRunner
 from adjourn.testing.memory_store import MemoryStore
-from adjourn.wiring.inside import Draft, Inside
+from adjourn.wiring.inside import Draft, InsideRun
 from tests.authorities import everybody
 from tests.stateful.world import Disk, Rulebook
 
@@ -76,16 +77,18 @@ class Scene:
         self.at: dict[float, Callable[[], object]] = {}
         self._ids = 0
         self.controller = Controller(
-            MemoryStore(),
-            clock=self.now,
-            new_id=self._new_id,
-            find_runner=lambda _: CommandRunner(),
-            processes=NoProcesses(),
-            open_gate=lambda: PolicyGate(Rulebook(), Disk().look, self.now),
-            **everybody(),
+            context.Context(
+                MemoryStore(),
+                clock=self.now,
+                new_id=self._new_id,
+                find_runner=lambda _: CommandRunner(),
+                open_processes=NoProcesses,
+                open_gate=lambda: PolicyGate(Rulebook(), Disk().look, self.now),
+                **everybody(),
+            )
         )
         spec = Spec(runner="command", argv=("agent",), workspace=self.root)
-        self.task: Task = self.controller.start(spec, by=ADA)
+        self.task: Task = self.controller.tasks.start(spec, by=ADA)
 
     def now(self) -> int:
         return TEN + round(self.seconds * 1000)
@@ -106,15 +109,15 @@ class Scene:
             self.at.pop(self.seconds)()
         return bool(planned)
 
-    def begin(self) -> Inside:
+    def begin(self) -> InsideRun:
         """Start the task's next run."""
-        claimed = self.controller.claim(self.task.id, supervisor="s")
+        claimed = self.controller.runs.claim(self.task.id, supervisor="s")
         assert isinstance(claimed, Claimed)
         self.claimed = claimed
         exchange.prepare_run(self.controller, self.root, self.claimed.run, place=self.root)
-        self.controller.execute(self.claimed.run, shim=SHIM)
+        self.controller.runs.execute(self.claimed.run, shim=SHIM)
         exchange.announce_resumed(self.controller, self.root, self.claimed.run)
-        return Inside(
+        return InsideRun(
             self.controller,
             root=self.root,
             run_id=self.claimed.run.id,
@@ -126,8 +129,8 @@ class Scene:
     def end(self, code: int) -> Task:
         """End the run as a supervisor does."""
         exchange.clear_taken(self.controller, self.root, self.task.id)
-        left = files.left_by(self.root, self.task.id)
-        ended = self.controller.finish(self.claimed.run, Exit(code=code, left=left))
+        left = protocol_files.left_by(self.root, self.task.id)
+        ended = self.controller.runs.finish(self.claimed.run, Exit(code=code, left=left))
         exchange.close_run(self.controller, self.root, ended)
         return ended
 
@@ -135,14 +138,14 @@ class Scene:
         """Answer as `adjourn answer` does."""
         with self.controller.store.read() as view:
             asks = {ask.key: ask.id for ask in view.open_asks_of(self.task.id)}
-        self.controller.decide(
+        self.controller.decisions.decide(
             [Reply(ask_id=asks[key], verb=Verb.ANSWER, text=text) for key, text in answers.items()],
             by=ADA,
         )
 
     def answer_by_file(self, content: str | None = None) -> Path:
         """Put a response where it is looked for."""
-        path = Path(files.response_path(self.root, self.task.id))
+        path = Path(protocol_files.response_path(self.root, self.task.id))
         answers = "".join(f"  - question_id: Q{n}\n    answer: answer {n}\n" for n in (1, 2, 3))
         path.write_text(
             content or f"agent_id: {self.task.id}\nresponses:\n{answers}resume_signal: true\n"
@@ -153,7 +156,7 @@ class Scene:
         """Look for responses as a worker does; return what was refused."""
         refused: list[str] = []
         exchange.take_responses(
-            self.controller, self.root, refuse=exchange.once(self.root, refused.append)
+            self.controller, self.root, refuse=exchange.report_once(self.root, refused.append)
         )
         return refused
 

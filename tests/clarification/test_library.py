@@ -11,7 +11,7 @@ from adjourn.core.ask import AskKind, Proposal, Reply, Verb, Verdict
 from adjourn.core.call import digest_of, tool_body
 from adjourn.core.errors import Misuse
 from adjourn.core.states import CallState
-from adjourn.wiring.inside import Inside, proposal_of
+from adjourn.wiring.inside import InsideRun, proposal_of
 from tests.clarification.scene import ADA, Scene
 
 DROP = {"table": "users", "rows": 3}
@@ -22,7 +22,7 @@ def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
 
 
-def approved(inside: Inside, arguments: dict[str, object] | None = None, **settings: str) -> str:
+def approved(inside: InsideRun, arguments: dict[str, object] | None = None, **settings: str) -> str:
     with inside.approval(
         proposal_of("Drop it?", tool="drop", arguments=arguments or DROP, key=settings.get("key"))
     ) as value:
@@ -33,7 +33,7 @@ def reply(scene: Scene, verb: Verb, text: str | None = None) -> None:
     with scene.controller.store.read() as view:
         (ask,) = view.open_asks_of(scene.task.id)
         assert ask.kind is AskKind.APPROVAL
-    scene.controller.decide([Reply(ask_id=ask.id, verb=verb, text=text)], by=ADA)
+    scene.controller.decisions.decide([Reply(ask_id=ask.id, verb=verb, text=text)], by=ADA)
 
 
 def calls(scene: Scene) -> list[CallState]:
@@ -41,7 +41,7 @@ def calls(scene: Scene) -> list[CallState]:
         return [call.state for call in view.calls(scene.task.id) if call.tool == "drop"]
 
 
-def ask_first(scene: Scene, verb: Verb = Verb.APPROVE, text: str | None = None) -> Inside:
+def ask_first(scene: Scene, verb: Verb = Verb.APPROVE, text: str | None = None) -> InsideRun:
     """Have the call asked for and decided, and start the next run."""
     with pytest.raises(SystemExit) as left:
         approved(scene.begin())
@@ -56,7 +56,7 @@ def hand_out(scene: Scene) -> None:
     """Give the process its approved call, as if it never said what became of it."""
     body = tool_body("drop", DROP)
     proposal = Proposal(prompt="Drop it?", tool="drop", body=body, key=digest_of(body))
-    scene.controller.propose(scene.claimed.run.id, proposal)
+    scene.controller.asks.propose(scene.claimed.run.id, proposal)
 
 
 def test_an_approved_call_is_handed_out_once_with_the_chosen_value(scene: Scene) -> None:
@@ -149,12 +149,12 @@ def test_a_call_of_a_lost_run_is_uncertain_until_a_person_says(
 ) -> None:
     ask_first(scene)
     hand_out(scene)
-    scene.controller.lose(scene.claimed.run)
+    scene.controller.runs.lose(scene.claimed.run)
     assert calls(scene) == [CallState.UNCERTAIN]
     with scene.controller.store.read() as view:
         (ask,) = view.open_asks_of(scene.task.id)
     assert "It had begun tc_2, drop." in ask.prompt
-    scene.controller.settle(scene.task.id, 2, verdict, by=ADA)
+    scene.controller.tasks.settle(scene.task.id, 2, verdict, by=ADA)
     assert calls(scene) == [state]
 
 
@@ -178,7 +178,7 @@ def test_what_is_saved_is_there_in_the_next_run_and_gone_after_a_restart(scene: 
     scene.answer_by_command(q="a")
     assert scene.begin().load(None) == {"step": 3, "done": ["a", None, 1.5]}
     scene.end(0)
-    scene.controller.restart(scene.task.id, by=ADA, workspace=scene.root)
+    scene.controller.tasks.restart(scene.task.id, by=ADA, workspace=scene.root)
     assert scene.begin().load(None) is None
 
 

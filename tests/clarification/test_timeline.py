@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.clarifications import exchange, files, log
+from adjourn.clarifications import exchange, log, protocol_files
 from adjourn.core.ask import Reply, Verb
 from adjourn.core.outcome import Exit
 from tests.clarification.scene import ADA, DRAFT, QUESTIONS, TEN, Scene
@@ -151,7 +151,7 @@ def test_at_most_twelve_looks_at_the_file_for_any_wait(
 def test_the_checkpoint_has_every_field(scene: Scene) -> None:
     """B-R11 to B-R14, B-R16, B-R17, B-R21, B-R47."""
     leave(scene)
-    path = Path(files.checkpoint_path(scene.root, scene.task.id))
+    path = Path(protocol_files.checkpoint_path(scene.root, scene.task.id))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     content = path.read_text()
@@ -175,7 +175,7 @@ def test_the_checkpoint_has_every_field(scene: Scene) -> None:
             "filesModified": ["b.md"],
         },
         "resumeInstructions": {
-            "readClarificationFrom": files.response_path(scene.root, scene.task.id),
+            "readClarificationFrom": protocol_files.response_path(scene.root, scene.task.id),
             "applyResponsesTo": "workState.blocked",
             "nextPhase": "implementation",
             "estimatedRemainingWork": "15-20 minutes",
@@ -273,14 +273,14 @@ def test_a_refused_response_is_told_once_and_explained_as_long_as_it_lies_there(
     assert scene.look() == []
     assert scene.state() == "queued"
     assert exchange.why_refused(scene.root, scene.task.id) is None
-    assert not os.path.exists(files.refused_path(scene.root, scene.task.id))
+    assert not os.path.exists(protocol_files.refused_path(scene.root, scene.task.id))
 
 
 def test_a_response_that_comes_before_its_question_is_refused_and_taken_when_it_fits(
     scene: Scene,
 ) -> None:
     inside = scene.begin()
-    os.mkdir(os.path.dirname(files.response_path(scene.root, scene.task.id)))
+    os.mkdir(os.path.dirname(protocol_files.response_path(scene.root, scene.task.id)))
     scene.answer_by_file()
     assert len(scene.look()) == 1
     assert inside.clarify(QUESTIONS, DRAFT, linger=5) == {
@@ -303,7 +303,7 @@ def test_a_directory_in_the_place_of_a_file_ends_nobody(scene: Scene) -> None:
     leave(scene)
     scene.answer_by_command(**ANSWERS)
     scene.begin()
-    path = files.response_path(scene.root, scene.task.id)
+    path = protocol_files.response_path(scene.root, scene.task.id)
     os.unlink(path)
     os.mkdir(path)
     assert scene.end(0).state == "succeeded"
@@ -317,11 +317,10 @@ def test_a_response_that_was_taken_answers_no_later_request_though_its_superviso
     scene.answer_by_file()
     scene.look()
     scene.begin()
-    checkpoint = Path(files.checkpoint_path(scene.root, scene.task.id))
+    checkpoint = Path(protocol_files.checkpoint_path(scene.root, scene.task.id))
     checkpoint.write_text(checkpoint.read_text().replace("implementation", "tests"))
-    ended = scene.controller.finish(
-        scene.claimed.run, Exit(code=0, left=files.left_by(scene.root, scene.task.id))
-    )
+    left = protocol_files.left_by(scene.root, scene.task.id)
+    ended = scene.controller.runs.finish(scene.claimed.run, Exit(code=0, left=left))
     assert ended.state == "waiting"
     assert scene.look() == []
     assert scene.state() == "waiting", "the same questions, and another round"
@@ -367,10 +366,10 @@ def test_of_two_who_take_the_same_response_at_once_nobody_is_told_that_it_is_wro
             Reply(ask_id=ask.id, verb=Verb.ANSWER, text="x")
             for ask in view.open_asks_of(scene.task.id)
         ]
-    digest = files.response_digest(scene.root, scene.task.id) or b""
+    digest = protocol_files.response_digest(scene.root, scene.task.id) or b""
     assert scene.look() == []
-    assert scene.controller.respond(scene.task.id, replies, digest=digest, by=ADA) == []
-    assert scene.controller.answers(scene.task.id) == ANSWERS
+    assert scene.controller.asks.respond(scene.task.id, replies, digest=digest, by=ADA) == []
+    assert scene.controller.asks.answers(scene.task.id) == ANSWERS
 
 
 def test_of_two_responses_the_first_wins_and_the_second_is_told(scene: Scene) -> None:
@@ -380,7 +379,7 @@ def test_of_two_responses_the_first_wins_and_the_second_is_told(scene: Scene) ->
     scene.answer_by_file(good(scene).replace("answer 1", "another"))
     (refused,) = scene.look()
     assert "was answered by file:uid:" in refused
-    assert scene.controller.answers(scene.task.id) == ANSWERS
+    assert scene.controller.asks.answers(scene.task.id) == ANSWERS
 
 
 def test_a_second_request_is_not_answered_by_the_first_response(scene: Scene) -> None:
@@ -407,19 +406,22 @@ def test_a_foreign_agent_that_knows_the_files_only(scene: Scene) -> None:
     """
     scene.begin()
     agent = scene.task.id
-    for place in (files.needed_path(scene.root, agent), files.checkpoint_path(scene.root, agent)):
+    for place in (
+        protocol_files.needed_path(scene.root, agent),
+        protocol_files.checkpoint_path(scene.root, agent),
+    ):
         os.makedirs(os.path.dirname(place), exist_ok=True)
     needed = f"agent_id: {agent}\nquestions:\n" + "".join(
         f"- question_id: Q{n}\n  text: Why {n}?\n" for n in (1, 2, 3)
     )
-    Path(files.needed_path(scene.root, agent)).write_text(needed)
+    Path(protocol_files.needed_path(scene.root, agent)).write_text(needed)
     checkpoint = {
         "agentId": agent,
         "phase": "waiting_clarification",
         "extractedContext": {},
         "decisions": [1, 2],
     }
-    Path(files.checkpoint_path(scene.root, agent)).write_text(json.dumps(checkpoint))
+    Path(protocol_files.checkpoint_path(scene.root, agent)).write_text(json.dumps(checkpoint))
     assert scene.end(0).state == "waiting"
     scene.answer_by_file()
     scene.look()
@@ -435,22 +437,25 @@ def test_a_foreign_request_that_cannot_be_read_fails_and_is_never_success(
 ) -> None:
     scene.begin()
     agent = scene.task.id
-    for place in (files.needed_path(scene.root, agent), files.checkpoint_path(scene.root, agent)):
+    for place in (
+        protocol_files.needed_path(scene.root, agent),
+        protocol_files.checkpoint_path(scene.root, agent),
+    ):
         os.makedirs(os.path.dirname(place), exist_ok=True)
-    Path(files.checkpoint_path(scene.root, agent)).write_text(
+    Path(protocol_files.checkpoint_path(scene.root, agent)).write_text(
         '{"agentId": "a", "phase": "waiting_clarification"}'
     )
     if needed:
-        Path(files.needed_path(scene.root, agent)).write_text(needed)
+        Path(protocol_files.needed_path(scene.root, agent)).write_text(needed)
     ended = scene.end(0)
     assert (ended.state, "cannot be read" in (ended.message or "")) == ("failed", True)
 
 
 def test_a_restart_begins_without_what_was_left(scene: Scene) -> None:
     leave(scene)
-    scene.controller.restart(scene.task.id, by=ADA, workspace=scene.root)
+    scene.controller.tasks.restart(scene.task.id, by=ADA, workspace=scene.root)
     scene.begin()
-    assert not os.path.exists(files.checkpoint_path(scene.root, scene.task.id))
+    assert not os.path.exists(protocol_files.checkpoint_path(scene.root, scene.task.id))
     assert scene.end(0).state == "succeeded"
 
 

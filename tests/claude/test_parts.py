@@ -39,10 +39,10 @@ from adjourn.runners.claude.protocol import (
     Stopped,
     events_of,
 )
-from adjourn.runners.claude.questions import Asked, Option, questions_in
+from adjourn.runners.claude.questions import AskedQuestion, Option, questions_in
 from adjourn.runners.claude.turns import LOOK, Turns
 from adjourn.runners.claude.usage import Used, used_since
-from adjourn.runners.hook import Request
+from adjourn.runners.hook import HookRequest
 
 # The same in every process that collects the tests
 SESSION = "0f6c0c1e-5d8a-4a57-9c37-3f4f0a3e7b10"
@@ -325,7 +325,7 @@ def test_what_a_run_used_is_told_by_the_account_or_else_by_the_messages() -> Non
 # --- calls, questions, sessions -------------------------------------------------------------------
 
 
-def request(**what: object) -> Request:
+def request(**what: object) -> HookRequest:
     told = {
         "session_id": SESSION,
         "cwd": "/w",
@@ -333,7 +333,7 @@ def request(**what: object) -> Request:
         "tool_input": {"command": "ls"},
         "tool_use_id": "A",
     }
-    return msgspec.convert(told | what, Request)
+    return msgspec.convert(told | what, HookRequest)
 
 
 def test_calls_are_the_same_by_tool_input_and_directory_whatever_they_are_called() -> None:
@@ -363,14 +363,14 @@ def test_a_person_may_change_what_is_there_and_nothing_else() -> None:
 
 
 def test_an_answer_is_a_number_a_label_or_words() -> None:
-    asked = Asked("Which?", options=[Option("Red"), Option("Blue", "the sky")])
+    asked = AskedQuestion("Which?", options=[Option("Red"), Option("Blue", "the sky")])
     assert [asked.meaning(reply) for reply in ("1", " blue ", "3", "green")] == [
         "Red",
         "Blue",
         "3",
         "green",
     ]
-    several = Asked("Which?", multi_select=True, options=asked.options)
+    several = AskedQuestion("Which?", multi_select=True, options=asked.options)
     assert [several.meaning(reply) for reply in ("1, blue", "1, green")] == [
         "Red, Blue",
         "1, green",
@@ -424,7 +424,7 @@ def test_what_stands_in_the_place_of_a_session_and_is_no_file_is_no_session(tmp_
 
 
 def _reads(place: Path, tool: str, **given: object) -> bool:
-    asked = Request(
+    asked = HookRequest(
         session_id=SESSION, cwd=str(place), tool_name=tool, tool_input=given, tool_use_id="toolu_1"
     )
     return reads_only(asked, workspace=str(place))

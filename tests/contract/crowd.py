@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from adjourn.controller.context import Context
 from adjourn.controller.controller import Controller
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.errors import AdjournError
@@ -129,8 +130,8 @@ def decide_and_start(order: Order, *, gate: str, name: str) -> Report:
     controller = where_everybody_may(order.root)
     pass_gate(gate)
     reply = Reply(ask_id=order.ask, verb=Verb.APPROVE, text=name)
-    decision = tried(partial(controller.decide, [reply], by=Principal(name=name)))
-    claim = tried(partial(controller.claim, order.task, supervisor=name))
+    decision = tried(partial(controller.decisions.decide, [reply], by=Principal(name=name)))
+    claim = tried(partial(controller.runs.claim, order.task, supervisor=name))
     controller.store.close()
     return Report(name=name, opening=opening, decision=decision, claim=claim)
 
@@ -141,13 +142,15 @@ def where_everybody_may(root: str) -> Controller:
     Whose process it is does not matter here.
     """
     return Controller(
-        SqliteStore(root),
-        clock=now,
-        new_id=new_id,
-        find_runner=find_runner,
-        processes=LocalProcesses(root),
-        open_gate=lambda: open_gate(root),
-        **everybody(),
+        Context(
+            SqliteStore(root),
+            clock=now,
+            new_id=new_id,
+            find_runner=find_runner,
+            open_processes=lambda: LocalProcesses(root),
+            open_gate=lambda: open_gate(root),
+            **everybody(),
+        )
     )
 
 

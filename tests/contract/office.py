@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from adjourn.controller.context import Context
 from adjourn.controller.controller import Controller
 from adjourn.controller.gate import PolicyGate
 from adjourn.controller.runs import Claimed
@@ -45,18 +46,24 @@ class Office:
         self.processes = FakeProcesses()
         self.rules = Rulebook()
         self.disk = Disk()
-        self.controller = Controller(
+        self.context = Context(
             store,
             clock=lambda: self.now,
             new_id=new_id or Ids(),
             find_runner=find_runner,
-            processes=self.processes,
-            open_gate=lambda: PolicyGate(self.rules, self.disk.look, lambda: self.now),
+            open_processes=lambda: self.processes,
+            open_gate=lambda: PolicyGate(
+                self.rules,
+                self.disk.look,
+                lambda: self.now,
+                runs_own_calls=lambda runner: find_runner(runner).needs_session,
+            ),
             **(everybody() | trust),
         )
+        self.controller = Controller(self.context)
 
     def start(self, **words: Any) -> Task:
-        return self.controller.start(a_spec(**words), by=self.me)
+        return self.controller.tasks.start(a_spec(**words), by=self.me)
 
     def start_inside(self, run: Run, *, leaves: bool = True) -> Task:
         """Start a task in a run.
@@ -64,23 +71,23 @@ class Office:
         The run hears that it is not done and will leave for it, or does not care.
         """
         spec = a_spec(parent_run=run.id)
-        child = self.controller.start(
+        child = self.controller.tasks.start(
             spec, by=Principal(name="uid:1000", inside_run=run.id), key="run:child"
         )
         if leaves:
-            self.controller.leave_open(run.id, child)
+            self.controller.tasks.leave_open(run.id, child)
         return child
 
     def claim(self, task: Task, *, supervisor: str = "anna-0") -> Claimed:
         """Take a queued task whose command is still what was let through."""
-        claimed = self.controller.claim(task.id, supervisor=supervisor)
+        claimed = self.controller.runs.claim(task.id, supervisor=supervisor)
         assert isinstance(claimed, Claimed)
         return claimed
 
     def begin(self, task: Task, *, supervisor: str = "anna-0") -> Claimed:
         """Start a queued task's process."""
         claimed = self.claim(task, supervisor=supervisor)
-        self.controller.execute(claimed.run, shim=shim_of(claimed.run.id))
+        self.controller.runs.execute(claimed.run, shim=shim_of(claimed.run.id))
         process = self.processes.of_run[claimed.run.id] = Process(claimed.run, claimed.call)
         process.open_gate()
         return claimed
@@ -90,16 +97,18 @@ class Office:
         run = self.begin(task).run
         for key in asking:
             self.ask(run, key)
-        return self.controller.finish(run, exit_)
+        return self.controller.runs.finish(run, exit_)
 
     def ask(self, run: Run, key: str = "region", **words: Any) -> Ask:
         asked: dict[str, Any] = {"prompt": f"Which {key}?", "key": key, **words}
-        return self.controller.ask(run.id, Question(**asked))
+        return self.controller.asks.ask(run.id, Question(**asked))
 
     def reply(
         self, ask: Ask, verb: Verb, text: str | None = None, *, by: Principal | None = None
     ) -> Task:
-        self.controller.decide([Reply(ask_id=ask.id, verb=verb, text=text)], by=by or self.me)
+        self.controller.decisions.decide(
+            [Reply(ask_id=ask.id, verb=verb, text=text)], by=by or self.me
+        )
         return self.task(ask.task_id)
 
     def open_ask(self, task: Task) -> Ask:
@@ -114,7 +123,7 @@ class Office:
     def lost(self) -> Task:
         """Return a task whose process vanished."""
         claimed = self.begin(self.start())
-        return self.controller.lose(claimed.run)
+        return self.controller.runs.lose(claimed.run)
 
     def task(self, task_id: str) -> Task:
         return self.scene_of(task_id).task

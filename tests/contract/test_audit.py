@@ -35,15 +35,15 @@ def lived(store: Store, *, waiting: int = 0) -> list[str]:
         office.reply(ask, Verb.APPROVE if number % 2 else Verb.REJECT, f"value {number}")
         if number % 2:
             office.run(office.task(task.id), DONE)
-    office.controller.forget(office.run(office.start(), DONE).id, by=ME)
+    office.controller.tasks.forget(office.run(office.start(), DONE).id, by=ME)
     office.run(office.start(), INTERRUPTED)
     _, ask = office.waiting()
-    recorded = office.controller.decide(
+    recorded = office.controller.decisions.decide(
         [Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=Principal(name="uid:1000")
     )
     for _ in range(waiting):
         office.waiting()
-    return [receipt.token for receipt in office.controller.receipts(recorded)]
+    return [receipt.token for receipt in office.controller.decisions.receipts(recorded)]
 
 
 def audited(store: Store, receipts: list[str]) -> Verdict:
@@ -206,7 +206,7 @@ def true_links(db: Any) -> dict[int, bytes]:
     for place, task, name, body, link in db.execute(EVENTS).fetchall():
         if body is not None:
             kind, by, at, facts = msgspec.msgpack.decode(body)
-            link = sha256(  # noqa: PLW2901
+            link = sha256(  # noqa: PLW2901 -- the chain goes on from it
                 last.get(task, GENESIS)
                 + canonical(Event(task_id=name or "", kind=kind, by=by, at=at, facts=facts))
             )

@@ -100,40 +100,42 @@ STATES: dict[TaskState, Callable[[Office], Task]] = {
     TaskState.PAUSED: lambda office: ended(office, INTERRUPTED),
     TaskState.SUCCEEDED: lambda office: ended(office, DONE),
     TaskState.FAILED: lambda office: ended(office, FAILED),
-    TaskState.CANCELED: lambda office: office.controller.cancel(office.start().id, by=OWNER),
+    TaskState.CANCELED: lambda office: office.controller.tasks.cancel(office.start().id, by=OWNER),
 }
 
 # What each verb on a task does where it is allowed: the states in which it is done; in all others
 # it is a conflict.
 ON_TASKS: dict[str, tuple[Callable[..., object], set[TaskState]]] = {
     "resume": (
-        lambda office, task, by: office.controller.resume(task.id, by=by),
+        lambda office, task, by: office.controller.tasks.resume(task.id, by=by),
         {TaskState.QUEUED, TaskState.WAITING, TaskState.PAUSED},  # the first two change nothing
     ),
     "restart": (
-        lambda office, task, by: office.controller.restart(task.id, by=by, workspace="/w"),
+        lambda office, task, by: office.controller.tasks.restart(task.id, by=by, workspace="/w"),
         set(TaskState) - {TaskState.RUNNING},
     ),
     "pause": (
-        lambda office, task, by: office.controller.pause(task.id, by=by),
+        lambda office, task, by: office.controller.tasks.pause(task.id, by=by),
         {TaskState.QUEUED, TaskState.RUNNING},
     ),
     "cancel": (
-        lambda office, task, by: office.controller.cancel(task.id, by=by),
+        lambda office, task, by: office.controller.tasks.cancel(task.id, by=by),
         {TaskState.QUEUED, TaskState.RUNNING, TaskState.WAITING, TaskState.PAUSED},
     ),
     "prune": (
-        lambda office, task, by: office.controller.forget(task.id, by=by),
+        lambda office, task, by: office.controller.tasks.forget(task.id, by=by),
         {TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELED},
     ),
     "resume with a decision": (
-        lambda office, task, by: office.controller.resume(
+        lambda office, task, by: office.controller.tasks.resume(
             task.id, Resumption(approve_all=True), by=by
         ),
         {TaskState.WAITING},
     ),
     "resume with an answer": (
-        lambda office, task, by: office.controller.resume(task.id, Resumption(text="eu"), by=by),
+        lambda office, task, by: office.controller.tasks.resume(
+            task.id, Resumption(text="eu"), by=by
+        ),
         set(),  # nothing here asks a question; the asks have cells of their own
     ),
 }
@@ -157,13 +159,13 @@ def settled(office: Office, state: AskState) -> Ask:
         case AskState.SETTLED:
             task = office.lost()
             ask = office.open_ask(task)
-            office.controller.settle(task.id, 1, Verdict.IT_RAN, by=OWNER)
+            office.controller.tasks.settle(task.id, 1, Verdict.IT_RAN, by=OWNER)
         case AskState.EXPIRED:
             ask = office.waiting(expires_after=1)[1]
             office.now += 10
-            office.controller.recover()
+            office.controller.runs.recover()
         case AskState.WITHDRAWN:
-            office.controller.cancel(ask.task_id, by=OWNER)
+            office.controller.tasks.cancel(ask.task_id, by=OWNER)
     return current(office, ask)
 
 
@@ -173,7 +175,7 @@ def current(office: Office, ask: Ask) -> Ask:
 
 
 def replied(verb: Verb) -> Callable[[Office, Ask, Principal], object]:
-    return lambda office, ask, by: office.controller.decide(
+    return lambda office, ask, by: office.controller.decisions.decide(
         [Reply(ask_id=ask.id, verb=verb, text=None)], by=by
     )
 
@@ -183,7 +185,7 @@ ON_ASKS: dict[str, tuple[Callable[[Office, Ask, Principal], object], set[AskStat
     "reject": (replied(Verb.REJECT), {AskState.PENDING}),
     "answer": (replied(Verb.ANSWER), set()),
     "settle": (
-        lambda office, ask, by: office.controller.settle(
+        lambda office, ask, by: office.controller.tasks.settle(
             ask.task_id, ask.call or 1, Verdict.IT_RAN, by=by
         ),
         set(),
@@ -192,13 +194,15 @@ ON_ASKS: dict[str, tuple[Callable[[Office, Ask, Principal], object], set[AskStat
 ASKED: dict[str, tuple[Callable[[Office], Ask], Callable[[Office, Ask, Principal], object]]] = {
     "answer": (
         question,
-        lambda office, ask, by: office.controller.decide(
+        lambda office, ask, by: office.controller.decisions.decide(
             [Reply(ask_id=ask.id, verb=Verb.ANSWER, text="eu")], by=by
         ),
     ),
     "resume with an answer": (
         question,
-        lambda office, ask, by: office.controller.resume(ask.task_id, Resumption(text="eu"), by=by),
+        lambda office, ask, by: office.controller.tasks.resume(
+            ask.task_id, Resumption(text="eu"), by=by
+        ),
     ),
     "settle": (lambda office: office.open_ask(office.lost()), ON_ASKS["settle"][0]),
 }
@@ -285,7 +289,11 @@ def test_every_cell_of_what_only_some_asks_take(office: Office, name: str, verb:
 def test_only_who_may_request_starts_a_task(office: Office, name: str) -> None:
     assert (
         check(
-            office, name, "start", lambda by: office.controller.start(a_spec(), by=by), is_done=True
+            office,
+            name,
+            "start",
+            lambda by: office.controller.tasks.start(a_spec(), by=by),
+            is_done=True,
         )
         == ""
     )
@@ -299,7 +307,7 @@ def test_verbs_of_other_surfaces_ask_the_same_table(office: Office, name: str) -
                 office,
                 name,
                 verb,
-                partial(office.controller.authorise, verb=words.format(verb)),
+                partial(office.controller.decisions.authorise, verb=words.format(verb)),
                 is_done=True,
             )
             == ""
@@ -314,7 +322,10 @@ def test_every_verb_of_the_table_has_its_cells() -> None:
 
 @pytest.mark.parametrize("name", MAY)
 def test_a_verb_that_nobody_knows_is_denied_to_all(office: Office, name: str) -> None:
-    assert outcome(lambda: office.controller.authorise(principal(name), "conquer")) == "denied"
+    assert (
+        outcome(lambda: office.controller.decisions.authorise(principal(name), "conquer"))
+        == "denied"
+    )
 
 
 def test_an_authoriser_that_raises_has_said_no_and_the_sentence_says_why(office: Office) -> None:
@@ -406,7 +417,7 @@ def test_a_decision_says_its_level_in_the_ask_in_the_trail_and_in_its_receipt(
     ask = asked(office, Terms())
     office.reply(ask, verb, by=by)
     recorded = current(office, ask)
-    (receipt,) = office.controller.receipts([recorded])
+    (receipt,) = office.controller.decisions.receipts([recorded])
     with office.controller.store.read() as view:
         (told,) = [
             each for each in view.last_events(ask.task_id, limit=9) if each.event.facts.get("level")
@@ -425,15 +436,15 @@ def test_what_nobody_decided_has_no_level(office: Office) -> None:
 def test_receipts_of_many_asks_come_in_their_order_however_long_the_history(office: Office) -> None:
     run = office.begin(office.start()).run
     asks = [office.ask(run, f"key-{number}") for number in range(30)]
-    office.controller.finish(run, DONE)
+    office.controller.runs.finish(run, DONE)
     for ask in asks[:3]:
         office.reply(ask, Verb.ANSWER, "eu", by=OWNER)
     replies = [Reply(ask_id=ask.id, verb=Verb.ANSWER, text="us") for ask in asks[3:]]
-    recorded = office.controller.decide(replies, by=OWNER)
-    assert [receipt.ask for receipt in office.controller.receipts(recorded)] == [
+    recorded = office.controller.decisions.decide(replies, by=OWNER)
+    assert [receipt.ask for receipt in office.controller.decisions.receipts(recorded)] == [
         ask.id for ask in asks[3:]
     ]
     early = [current(office, ask) for ask in asks[:3]]
-    assert [receipt.ask for receipt in office.controller.receipts(early)] == [
+    assert [receipt.ask for receipt in office.controller.decisions.receipts(early)] == [
         ask.id for ask in asks[:3]
     ]

@@ -76,7 +76,7 @@ def signed(
     *,
     by: str = "anna",
 ) -> Signed:
-    decision = office.controller.decision_on(Reply(ask_id=ask.id, verb=verb, text=text))
+    decision = office.controller.signing.decision_on(Reply(ask_id=ask.id, verb=verb, text=text))
     return keys.sign(document_of(decision), by=by)
 
 
@@ -91,13 +91,13 @@ def test_a_thousand_replays_of_a_signed_decision_start_nothing_a_second_time(
     task, ask = office.waiting()
     before = starts(office, task)
     decision = signed(office, keys, ask)
-    (first,) = office.controller.decide_signed([decision], carried_by=COURIER)
-    receipt = office.controller.receipts([first])
+    (first,) = office.controller.signing.decide_signed([decision], carried_by=COURIER)
+    receipt = office.controller.decisions.receipts([first])
     office.run(office.task(task.id), DONE)
     rows = rows_of(office.controller.store, now=office.now)
     for _ in range(REPLAYS):
-        assert office.controller.decide_signed([decision], carried_by=COURIER) == [first]
-    assert office.controller.receipts([first]) == receipt
+        assert office.controller.signing.decide_signed([decision], carried_by=COURIER) == [first]
+    assert office.controller.decisions.receipts([first]) == receipt
     assert rows_of(office.controller.store, now=office.now) == rows
     assert starts(office, task) == before + 1
 
@@ -106,12 +106,14 @@ def test_a_thousand_replays_of_a_request_start_nothing_a_second_time(office: Off
     task, ask = office.waiting()
     before = starts(office, task)
     replies = [Reply(ask_id=ask.id, verb=Verb.APPROVE)]
-    first = office.controller.decide_once("webhook:1", b"body", replies, by=HOOK)
+    first = office.controller.signing.decide_once("webhook:1", b"body", replies, by=HOOK)
     office.run(office.task(task.id), DONE)
     for _ in range(REPLAYS):
-        assert office.controller.decide_once("webhook:1", b"body", replies, by=HOOK) == first
+        assert (
+            office.controller.signing.decide_once("webhook:1", b"body", replies, by=HOOK) == first
+        )
     with pytest.raises(Conflict, match="used for another"):
-        office.controller.decide_once("webhook:1", b"other", replies, by=HOOK)
+        office.controller.signing.decide_once("webhook:1", b"other", replies, by=HOOK)
     assert starts(office, task) == before + 1
 
 
@@ -120,10 +122,10 @@ def test_a_replay_after_a_restart_decides_nothing_that_is_asked_anew(
 ) -> None:
     task, ask = office.waiting()
     decision = signed(office, keys, ask)
-    office.controller.decide_signed([decision], carried_by=COURIER)
-    office.controller.cancel(task.id, by=HOOK)
-    again = office.run(office.controller.restart(task.id, by=HOOK, workspace="/w"), ASKS_90)
-    office.controller.decide_signed([decision], carried_by=COURIER)
+    office.controller.signing.decide_signed([decision], carried_by=COURIER)
+    office.controller.tasks.cancel(task.id, by=HOOK)
+    again = office.run(office.controller.tasks.restart(task.id, by=HOOK, workspace="/w"), ASKS_90)
+    office.controller.signing.decide_signed([decision], carried_by=COURIER)
     assert office.task(again.id).state is TaskState.WAITING
 
 
@@ -131,8 +133,8 @@ def test_a_name_that_failed_can_be_used_again(office: Office) -> None:
     _, ask = office.waiting()
     wrong = [Reply(ask_id=ask.id, verb=Verb.APPROVE, digest="00" * 32)]
     with pytest.raises(Conflict):
-        office.controller.decide_once("webhook:1", b"body", wrong, by=HOOK)
-    (recorded,) = office.controller.decide_once(
+        office.controller.signing.decide_once("webhook:1", b"body", wrong, by=HOOK)
+    (recorded,) = office.controller.signing.decide_once(
         "webhook:1", b"other", [Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=HOOK
     )
     assert recorded.state is AskState.APPROVED
@@ -142,7 +144,7 @@ def test_a_name_that_failed_can_be_used_again(office: Office) -> None:
 def test_what_was_signed_is_what_starts(office: Office, keys: Keys, value: str | None) -> None:
     task, ask = office.waiting()
     decision = signed(office, keys, ask, text=value)
-    office.controller.decide_signed([decision], carried_by=COURIER)
+    office.controller.signing.decide_signed([decision], carried_by=COURIER)
     assert office.begin(office.task(task.id)).call.digest == decision_of(decision).runs
 
 
@@ -151,7 +153,7 @@ def test_several_who_sign_are_recorded_each_by_name(office: Office, keys: Keys) 
     both = [
         signed(office, keys, ask, by=name) for ask, name in zip(asks, ("anna", "bert"), strict=True)
     ]
-    recorded = office.controller.decide_signed(both, carried_by=COURIER)
+    recorded = office.controller.signing.decide_signed(both, carried_by=COURIER)
     assert [(ask.settled_by, ask.level) for ask in recorded] == [
         ("key:anna", "L2"),
         ("key:bert", "L2"),
@@ -164,11 +166,11 @@ def test_one_that_does_not_hold_spoils_all(office: Office, keys: Keys) -> None:
     forged = Signed(document=bad.document, signature=good.signature)
     before = rows_of(office.controller.store, now=office.now)
     with pytest.raises(NotAllowed):
-        office.controller.decide_signed([good, forged], carried_by=COURIER)
+        office.controller.signing.decide_signed([good, forged], carried_by=COURIER)
     office.reply(asks[1], Verb.REJECT, by=HOOK)
     after = rows_of(office.controller.store, now=office.now)
     with pytest.raises(Conflict):
-        office.controller.decide_signed([good, bad], carried_by=COURIER)
+        office.controller.signing.decide_signed([good, bad], carried_by=COURIER)
     assert rows_of(office.controller.store, now=office.now) == after
     assert [ask.state for ask in before.inbox] == [AskState.PENDING] * 2
 
@@ -177,15 +179,15 @@ def test_a_signer_who_is_gone_opens_no_gate_and_is_named_in_the_new_ask(
     office: Office, keys: Keys
 ) -> None:
     task, ask = office.waiting()
-    office.controller.decide_signed([signed(office, keys, ask)], carried_by=COURIER)
+    office.controller.signing.decide_signed([signed(office, keys, ask)], carried_by=COURIER)
     del keys.secrets["anna"]
-    stopped = office.controller.claim(task.id, supervisor="anna-0")
+    stopped = office.controller.runs.claim(task.id, supervisor="anna-0")
     assert isinstance(stopped, Task)
     assert stopped.state is TaskState.WAITING
     asked = office.open_ask(task)
     assert (asked.replaces, asked.prompt) == (ask.id, "nobody signed that")
     with pytest.raises(AdjournError):
-        office.controller.claim(task.id, supervisor="anna-0")
+        office.controller.runs.claim(task.id, supervisor="anna-0")
 
 
 def test_a_decision_lives_as_long_as_it_says(office: Office, keys: Keys) -> None:
@@ -193,6 +195,6 @@ def test_a_decision_lives_as_long_as_it_says(office: Office, keys: Keys) -> None
     decision = signed(office, keys, ask)
     office.now = decision_of(decision).expires_at
     with pytest.raises(NotAllowed, match="expired"):
-        office.controller.decide_signed([decision], carried_by=COURIER)
+        office.controller.signing.decide_signed([decision], carried_by=COURIER)
     office.now -= 1
-    office.controller.decide_signed([decision], carried_by=COURIER)
+    office.controller.signing.decide_signed([decision], carried_by=COURIER)

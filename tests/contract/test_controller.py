@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from adjourn.core.ask import Principal, Reply, Verb, Verdict
-from adjourn.core.call import ORIGINAL, Command, canonical, command_of
+from adjourn.core.call import Command, canonical, command_of
 from adjourn.core.errors import (
     AlreadySettled,
     Conflict,
@@ -18,6 +18,7 @@ from adjourn.core.errors import (
     NotAllowed,
     NothingRecorded,
 )
+from adjourn.core.kept_documents import ORIGINAL
 from adjourn.core.outcome import Exit
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, TaskState
@@ -40,7 +41,7 @@ def test_a_task_keeps_its_id_through_pauses_of_every_kind(office: Office) -> Non
     asked = office.run(task, ASKS_10, asking=("region",))
     assert office.reply(office.open_ask(asked), Verb.ANSWER, "eu").state is TaskState.QUEUED
     assert office.run(task, INTERRUPTED).state is TaskState.PAUSED
-    assert office.controller.resume(task.id, by=ME).state is TaskState.QUEUED
+    assert office.controller.tasks.resume(task.id, by=ME).state is TaskState.QUEUED
     done = office.run(task)
     assert (done.id, done.state, done.message) == (task.id, TaskState.SUCCEEDED, "all done")
     runs = office.runs(task)
@@ -68,7 +69,7 @@ def test_a_pause_waits_for_ever(office: Office) -> None:
     """A-R48, B-R25: no timeout."""
     task, ask = office.waiting()
     office.now += 1000 * A_DAY
-    office.controller.recover()
+    office.controller.runs.recover()
     assert office.task(task.id) == task
     assert office.reply(ask, Verb.APPROVE).state is TaskState.QUEUED
 
@@ -78,7 +79,7 @@ def test_whatever_happens_is_written_down_with_who_did_it(office: Office) -> Non
     task, ask = office.waiting()
     office.reply(ask, Verb.APPROVE, by=YOU)
     office.run(task, INTERRUPTED)
-    office.controller.resume(task.id, by=YOU)
+    office.controller.tasks.resume(task.id, by=YOU)
     told = [(event.kind, event.by) for event in office.events(task)]
     assert told == [
         ("task_created", "uid:1000"),
@@ -131,10 +132,10 @@ def test_only_the_run_that_a_decision_started_has_the_decision(office: Office) -
     """Neither the first run nor one after an interrupt: an approval is used once."""
     first = office.begin(office.start())
     assert command_of(first.call.body).env == {}
-    task = office.controller.finish(first.run, ASKS_90)
+    task = office.controller.runs.finish(first.run, ASKS_90)
     office.reply(office.open_ask(task), Verb.APPROVE)
     office.run(task, INTERRUPTED)
-    office.controller.resume(task.id, by=ME)
+    office.controller.tasks.resume(task.id, by=ME)
     assert command_of(office.begin(task).call.body).env == {}
 
 
@@ -172,9 +173,13 @@ def test_a_command_with_another_thing_to_approve_asks_again(office: Office) -> N
 def test_a_decision_binds_to_what_was_shown(office: Office) -> None:
     task, ask = office.waiting()
     with pytest.raises(Conflict, match="not the one that was shown"):
-        office.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE, digest="00" * 32)], by=ME)
+        office.controller.decisions.decide(
+            [Reply(ask_id=ask.id, verb=Verb.APPROVE, digest="00" * 32)], by=ME
+        )
     digest = office.scene(task).calls[ask.call or 0].digest
-    office.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE, digest=digest)], by=ME)
+    office.controller.decisions.decide(
+        [Reply(ask_id=ask.id, verb=Verb.APPROVE, digest=digest)], by=ME
+    )
 
 
 @pytest.mark.parametrize("second", [Verb.APPROVE, Verb.REJECT])
@@ -199,7 +204,7 @@ def test_of_several_replies_all_count_or_none(office: Office) -> None:
         Reply(ask_id=other.id, verb=Verb.ANSWER, text="eu"),
     ]
     with pytest.raises(NothingRecorded, match="1 of 2 do not fit") as refused:
-        office.controller.decide(replies, by=ME)
+        office.controller.decisions.decide(replies, by=ME)
     assert [(item.ask_id, item.result) for item in refused.value.items] == [
         (one.id, "would be approved"),
         (other.id, "refused"),
@@ -214,17 +219,19 @@ def test_an_edit_changes_the_call_and_the_task_in_one_step(office: Office) -> No
     task, ask = office.waiting(argv=("./deploy.sh", "prod"), decision_arg=True)
     before = office.scene(task).calls[ask.call or 0]
     arguments = canonical({"argv": ["./deploy.sh", "test"], "cwd": "/srv/other"})
-    office.controller.decide(
+    office.controller.decisions.decide(
         [Reply(ask_id=ask.id, verb=Verb.APPROVE, text="yes", edited=arguments)], by=ME
     )
     claimed = office.begin(office.task(task.id))
     assert command_of(claimed.call.body).argv == ("./deploy.sh", "test", "--approval-decision=yes")
     assert command_of(claimed.call.body).cwd == "/srv/other"
-    assert office.controller.kept(task.id, f"{ORIGINAL}{before.tool_call_id}") == before.body
+    assert (
+        office.controller.documents.read(task.id, ORIGINAL.of(before.tool_call_id)) == before.body
+    )
     (told,) = [event.facts for event in office.events(task) if event.kind == "call_edited"]
     assert told["was"] == before.digest
-    again = office.controller.finish(claimed.run, INTERRUPTED)
-    office.controller.resume(again.id, by=ME)
+    again = office.controller.runs.finish(claimed.run, INTERRUPTED)
+    office.controller.tasks.resume(again.id, by=ME)
     resumed = office.begin(office.task(task.id))
     assert command_of(resumed.call.body).argv[:2] == ("./deploy.sh", "test")
     assert command_of(resumed.call.body).cwd == "/srv/other"
@@ -244,7 +251,7 @@ def test_an_edit_that_does_not_fit_changes_nothing(
     task, ask = office.waiting()
     events = office.events(task)
     with pytest.raises(Misuse):
-        office.controller.decide(
+        office.controller.decisions.decide(
             [Reply(ask_id=ask.id, verb=Verb.APPROVE, edited=canonical(arguments))], by=ME
         )
     assert (office.task(task.id), office.events(task)) == (task, events)
@@ -260,25 +267,27 @@ def test_an_edit_of_another_call_than_the_one_shown_is_refused(office: Office) -
         files={},
     )
     with pytest.raises(Conflict, match="not the one that was shown"):
-        office.controller.decide([reply], by=ME)
+        office.controller.decisions.decide([reply], by=ME)
 
 
 def test_a_snooze_decides_nothing_and_puts_off_nothing(office: Office) -> None:
     task, ask = office.waiting(expires_after=1000)
-    (snoozed,) = office.controller.snooze([ask.id, ask.id], until=office.now + 5000, by=ME)
+    (snoozed,) = office.controller.decisions.snooze(
+        [ask.id, ask.id], until=office.now + 5000, by=ME
+    )
     assert (snoozed.state, snoozed.expires_at) == (ask.state, ask.expires_at)
     assert office.task(task.id) == task
     with pytest.raises(Misuse):
-        office.controller.snooze([ask.id], until=office.now, by=ME)
+        office.controller.decisions.snooze([ask.id], until=office.now, by=ME)
     with pytest.raises(NotAllowed):
-        office.controller.snooze(
+        office.controller.decisions.snooze(
             [ask.id], until=None, by=Principal(name="uid:1000", inside_run="x.1")
         )
     office.now += 1001
-    office.controller.recover()
+    office.controller.runs.recover()
     assert office.task(task.id).state is TaskState.FAILED
     with pytest.raises(AlreadySettled):
-        office.controller.snooze([ask.id], until=None, by=ME)
+        office.controller.decisions.snooze([ask.id], until=None, by=ME)
 
 
 def test_the_inbox_waits_for_every_ask_but_a_resume_is_final(office: Office) -> None:
@@ -287,7 +296,8 @@ def test_the_inbox_waits_for_every_ask_but_a_resume_is_final(office: Office) -> 
     region, _ = office.scene(task).open_asks
     assert office.reply(region, Verb.ANSWER, "eu").state is TaskState.WAITING
     assert (
-        office.controller.resume(task.id, Resumption(text="big"), by=ME).state is TaskState.QUEUED
+        office.controller.tasks.resume(task.id, Resumption(text="big"), by=ME).state
+        is TaskState.QUEUED
     )
 
 
@@ -306,7 +316,7 @@ def test_the_nth_question_of_a_key_gets_the_nth_answer(office: Office) -> None:
 def test_a_question_answered_before_the_process_left_queues_it_at_once(office: Office) -> None:
     run = office.begin(office.start()).run
     office.reply(office.ask(run), Verb.ANSWER, "eu")
-    assert office.controller.finish(run, ASKS_10).state is TaskState.QUEUED
+    assert office.controller.runs.finish(run, ASKS_10).state is TaskState.QUEUED
 
 
 def test_an_answer_outlives_a_crash_of_whoever_was_to_read_it(office: Office) -> None:
@@ -314,7 +324,7 @@ def test_an_answer_outlives_a_crash_of_whoever_was_to_read_it(office: Office) ->
     office.reply(office.open_ask(task), Verb.ANSWER, "eu")
     office.processes.of_run[office.begin(task).run.id].state = NeverStarted()
     office.processes.kill("anna-0")
-    (recovered,) = office.controller.recover()
+    (recovered,) = office.controller.runs.recover()
     assert recovered.state is TaskState.QUEUED
     assert office.ask(office.begin(task, supervisor="bela-0").run).reply == "eu"
 
@@ -324,7 +334,7 @@ def test_a_restart_asks_again(office: Office) -> None:
     task = office.run(office.start(), ASKS_10, asking=("region",))
     office.reply(office.open_ask(task), Verb.ANSWER, "eu")
     office.run(task, FAILED)
-    office.controller.restart(task.id, by=ME, workspace=task.spec.workspace)
+    office.controller.tasks.restart(task.id, by=ME, workspace=task.spec.workspace)
     assert office.ask(office.begin(task).run).is_open
 
 
@@ -362,9 +372,9 @@ def test_what_runs_under_adjourn_may_ask_and_never_decide(office: Office, verb: 
     with pytest.raises(NotAllowed):
         office.reply(ask, verb, by=inside)
     with pytest.raises(NotAllowed):
-        office.controller.resume(task.id, Resumption(approve_all=True), by=inside)
+        office.controller.tasks.resume(task.id, Resumption(approve_all=True), by=inside)
     with pytest.raises(NotAllowed):
-        office.controller.settle(task.id, 1, Verdict.IT_RAN, by=inside)
+        office.controller.tasks.settle(task.id, 1, Verdict.IT_RAN, by=inside)
     assert office.task(task.id) == task
 
 
@@ -374,14 +384,14 @@ def test_a_run_may_stop_what_it_started_and_nothing_else(office: Office, act: st
     own, foreign = office.start_inside(run), office.start()
     if act == "restart":
         for task in (own, foreign):
-            office.controller.cancel(task.id, by=ME)
+            office.controller.tasks.cancel(task.id, by=ME)
     options = {"by": Principal(name="uid:1000", inside_run=run.id)} | (
         {"workspace": "/w"} if act == "restart" else {}
     )
-    getattr(office.controller, act)(own.id, **options)
+    getattr(office.controller.tasks, act)(own.id, **options)
     for task_id in (foreign.id, run.task_id):
         with pytest.raises((NotAllowed, MoveRefused)):
-            getattr(office.controller, act)(task_id, **options)
+            getattr(office.controller.tasks, act)(task_id, **options)
 
 
 # --- starting -------------------------------------------------------------------------------------
@@ -401,7 +411,7 @@ def test_of_two_who_start_one_gets_it(office: Office) -> None:
 def test_nothing_starts_by_itself(office: Office, exit_: Exit) -> None:
     """A-R60, D-R6, D-R7, D-R30, D-R60: going on takes a person."""
     task = office.run(office.start(), exit_)
-    office.controller.recover()
+    office.controller.runs.recover()
     with pytest.raises(MoveRefused):
         office.claim(task)
     assert len(office.runs(task)) == 1
@@ -412,7 +422,7 @@ def test_what_has_ended_cannot_be_resumed(office: Office, exit_: Exit) -> None:
     """A-R60, D-R16: an error, and nothing starts."""
     task = office.run(office.start(), exit_)
     with pytest.raises(Conflict, match="there is nothing to resume") as refusal:
-        office.controller.resume(task.id, by=ME)
+        office.controller.tasks.resume(task.id, by=ME)
     assert refusal.value.way_out == f"adjourn restart {task.id}"
 
 
@@ -421,9 +431,9 @@ def test_what_runs_cannot_be_resumed(office: Office) -> None:
     task = office.start()
     office.begin(task)
     with pytest.raises(Conflict, match="running"):
-        office.controller.resume(task.id, by=ME)
+        office.controller.tasks.resume(task.id, by=ME)
 
 
 def test_a_plain_resume_of_what_waits_changes_nothing(office: Office) -> None:
     task, _ = office.waiting()
-    assert office.controller.resume(task.id, by=ME) == task == office.task(task.id)
+    assert office.controller.tasks.resume(task.id, by=ME) == task == office.task(task.id)

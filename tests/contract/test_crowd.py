@@ -25,11 +25,11 @@ SHIM = ProcessId(boot_id="boot", pid=1, start_time=1)
 
 def waiting_task(controller: Controller, root: Path) -> Order:
     """Return a task that left with exit code 90, and what it asks."""
-    task = controller.start(a_spec(), by=Principal(name=f"uid:{os.getuid()}"))
-    claimed = controller.claim(task.id, supervisor="first")
+    task = controller.tasks.start(a_spec(), by=Principal(name=f"uid:{os.getuid()}"))
+    claimed = controller.runs.claim(task.id, supervisor="first")
     assert isinstance(claimed, Claimed)
-    controller.execute(claimed.run, shim=SHIM)
-    controller.finish(claimed.run, Exit(code=90))
+    controller.runs.execute(claimed.run, shim=SHIM)
+    controller.runs.finish(claimed.run, Exit(code=90))
     (ask,) = controller.scene(task.id).open_asks
     return Order(root=str(root), task=task.id, ask=ask.id)
 

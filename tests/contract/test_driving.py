@@ -51,7 +51,7 @@ def calls(held: list[Held]) -> list[Call]:
 
 
 def states(office: Office, task: Task) -> list[CallState]:
-    return [call.state for call in calls(office.controller.batch(task.id))]
+    return [call.state for call in calls(office.controller.agents.batch(task.id))]
 
 
 def pending(office: Office, task: Task) -> list[Ask]:
@@ -62,14 +62,14 @@ def test_nothing_of_a_batch_runs_while_one_call_of_it_is_asked_about(office: Off
     """A-R13, A-R42: also what needs no approval waits, and runs on resume."""
     office.rules.policy = policy_of(AUTO)
     task, run = begun(office)
-    office.controller.propose_batch(run.id, [wanted("announce"), wanted(path="b")])
+    office.controller.agents.propose_batch(run.id, [wanted("announce"), wanted(path="b")])
     assert states(office, task) == [CallState.APPROVED, CallState.PENDING]
-    assert office.controller.next_execution(task.id) is None
-    assert office.controller.finish(run, ASKS_10).state is TaskState.WAITING
+    assert office.controller.agents.next_execution(task.id) is None
+    assert office.controller.runs.finish(run, ASKS_10).state is TaskState.WAITING
     (ask,) = pending(office, task)
     assert office.reply(ask, Verb.APPROVE).state is TaskState.QUEUED
     again(office, task)
-    first = office.controller.next_execution(task.id)
+    first = office.controller.agents.next_execution(task.id)
     assert first is not None
     assert first.tool == "announce"
 
@@ -77,15 +77,15 @@ def test_nothing_of_a_batch_runs_while_one_call_of_it_is_asked_about(office: Off
 def test_calls_are_named_as_the_agent_names_them_unless_that_names_another(office: Office) -> None:
     """A-R26, A-R36: what is pending can be named as it was proposed, and no name ever names two calls."""
     task, run = begun(office)
-    held = office.controller.propose_batch(
+    held = office.controller.agents.propose_batch(
         run.id, [wanted(label="tc_1"), wanted(label="tc_1"), wanted(label="an odd one")]
     )
     names = [call.tool_call_id for call in calls(held)]
     assert names[0] == "tc_1"
     assert len(set(names)) == len(names)
     assert all(" " not in name for name in names)
-    office.controller.finish(run, ASKS_10)
-    office.controller.resume(task.id, Resumption(approve=("tc_1",)), by=ME)
+    office.controller.runs.finish(run, ASKS_10)
+    office.controller.tasks.resume(task.id, Resumption(approve=("tc_1",)), by=ME)
     # A-R47
     assert states(office, task) == [CallState.APPROVED, CallState.REJECTED, CallState.REJECTED]
 
@@ -94,7 +94,7 @@ def test_without_the_flag_all_runs_but_what_never_may(office: Office) -> None:
     """A-R78, and the policy's never is still refused."""
     office.rules.policy = policy_of(NEVER_RM)
     task, run = begun(office, asks=False)
-    held = office.controller.propose_batch(run.id, [wanted(), wanted("erase")])
+    held = office.controller.agents.propose_batch(run.id, [wanted(), wanted("erase")])
     assert states(office, task) == [CallState.APPROVED, CallState.REJECTED]
     assert held[1].result is not None
     assert "never" in (held[1].result.error or "")
@@ -103,10 +103,10 @@ def test_without_the_flag_all_runs_but_what_never_may(office: Office) -> None:
 def test_what_only_reads_is_for_its_driver_unless_a_rule_asks(office: Office) -> None:
     reading = Proposed(tool="read_file", body=tool_body("read_file", {"path": "a"}), read_only=True)
     _, run = begun(office)
-    assert office.controller.propose_batch(run.id, [reading]) == [Held()]
+    assert office.controller.agents.propose_batch(run.id, [reading]) == [Held()]
     office.rules.policy = policy_of('[[rule]]\ntool = "read_file"\naction = "prompt"')
     _, other = begun(office)
-    (held,) = office.controller.propose_batch(other.id, [reading])
+    (held,) = office.controller.agents.propose_batch(other.id, [reading])
     assert held.call is not None
     assert held.call.state is CallState.PENDING
 
@@ -114,21 +114,21 @@ def test_what_only_reads_is_for_its_driver_unless_a_rule_asks(office: Office) ->
 def executing(office: Office) -> tuple[Task, Run, Call]:
     """Return a call that runs beside its agent."""
     task, run = begun(office, asks=False)
-    office.controller.propose_batch(run.id, [wanted()])
-    call = office.controller.next_execution(task.id)
+    office.controller.agents.propose_batch(run.id, [wanted()])
+    call = office.controller.agents.next_execution(task.id)
     assert call is not None
-    claimed = office.controller.claim_call(run, call)
+    claimed = office.controller.agents.claim_call(run, call)
     assert claimed is not None
-    started = office.controller.execute_call(run, claimed, shim=shim_of(run.id))
+    started = office.controller.agents.execute_call(run, claimed, shim=shim_of(run.id))
     assert started is not None
     return task, run, started
 
 
 def test_a_call_beside_its_agent_ends_with_its_result(office: Office) -> None:
     task, run, call = executing(office)
-    assert office.controller.next_execution(task.id) is None
-    office.controller.conclude_call(run, call, Ended(Exit(code=1, output="no such file\n")))
-    (held,) = office.controller.batch(task.id)
+    assert office.controller.agents.next_execution(task.id) is None
+    office.controller.agents.conclude_call(run, call, Ended(Exit(code=1, output="no such file\n")))
+    (held,) = office.controller.agents.batch(task.id)
     assert held.call is not None
     assert held.call.state is CallState.FAILED
     assert held.result == CallResult(ok=False, output="no such file\n", exit_code=1)
@@ -136,8 +136,8 @@ def test_a_call_beside_its_agent_ends_with_its_result(office: Office) -> None:
 
 def test_a_call_whose_gate_stayed_shut_is_offered_again(office: Office) -> None:
     task, run, call = executing(office)
-    office.controller.conclude_call(run, call, NeverStarted())
-    again_offered = office.controller.next_execution(task.id)
+    office.controller.agents.conclude_call(run, call, NeverStarted())
+    again_offered = office.controller.agents.next_execution(task.id)
     assert again_offered is not None
     assert again_offered.id == call.id
 
@@ -145,21 +145,21 @@ def test_a_call_whose_gate_stayed_shut_is_offered_again(office: Office) -> None:
 def test_a_call_whose_file_changes_again_and_again_is_not_offered_for_ever(office: Office) -> None:
     task, run, call = executing(office)
     for _ in range(TRIES - 1):
-        office.controller.conclude_call(
+        office.controller.agents.conclude_call(
             run, call, NeverStarted("apply.sh was another one", is_refused=True)
         )
-        offered = office.controller.next_execution(task.id)
+        offered = office.controller.agents.next_execution(task.id)
         assert offered is not None
-        claimed = office.controller.claim_call(run, offered)
+        claimed = office.controller.agents.claim_call(run, offered)
         assert claimed is not None
-        executed = office.controller.execute_call(run, claimed, shim=shim_of(run.id))
+        executed = office.controller.agents.execute_call(run, claimed, shim=shim_of(run.id))
         assert executed is not None
         call = executed
-    office.controller.conclude_call(
+    office.controller.agents.conclude_call(
         run, call, NeverStarted("apply.sh was another one", is_refused=True)
     )
-    assert office.controller.next_execution(task.id) is None
-    (held,) = office.controller.batch(task.id)
+    assert office.controller.agents.next_execution(task.id) is None
+    (held,) = office.controller.agents.batch(task.id)
     assert held.result == CallResult(
         ok=False, error=f"it could not be started in {TRIES} tries: apply.sh was another one"
     )
@@ -170,58 +170,58 @@ def test_a_person_says_what_became_of_a_call_that_nobody_saw_end(
     office: Office, verdict: Verdict
 ) -> None:
     task, run, call = executing(office)
-    office.controller.conclude_call(run, call, Vanished())
-    waiting = office.controller.finish(run, ASKS_10)
+    office.controller.agents.conclude_call(run, call, Vanished())
+    waiting = office.controller.runs.finish(run, ASKS_10)
     assert waiting.state is TaskState.WAITING
-    settled = office.controller.settle(task.id, call.number, verdict, by=ME)
+    settled = office.controller.tasks.settle(task.id, call.number, verdict, by=ME)
     assert settled.state is TaskState.QUEUED
     again(office, task)
-    runs_again = office.controller.next_execution(task.id)
+    runs_again = office.controller.agents.next_execution(task.id)
     assert (runs_again is not None) == (verdict is Verdict.RUN_AGAIN)
     with pytest.raises(Conflict):
-        office.controller.settle(task.id, call.number, verdict, by=ME)
+        office.controller.tasks.settle(task.id, call.number, verdict, by=ME)
 
 
 def test_nothing_moves_on_while_a_call_is_uncertain(office: Office) -> None:
     task, run = begun(office, asks=False)
-    office.controller.propose_batch(run.id, [wanted(path="a"), wanted(path="b")])
-    call = office.controller.next_execution(task.id)
+    office.controller.agents.propose_batch(run.id, [wanted(path="a"), wanted(path="b")])
+    call = office.controller.agents.next_execution(task.id)
     assert call is not None
-    claimed = office.controller.claim_call(run, call)
+    claimed = office.controller.agents.claim_call(run, call)
     assert claimed is not None
-    office.controller.execute_call(run, claimed, shim=shim_of(run.id))
-    office.controller.conclude_call(run, claimed, Vanished())
-    assert office.controller.next_execution(task.id) is None
+    office.controller.agents.execute_call(run, claimed, shim=shim_of(run.id))
+    office.controller.agents.conclude_call(run, claimed, Vanished())
+    assert office.controller.agents.next_execution(task.id) is None
 
 
 def test_a_call_that_changed_since_its_approval_is_asked_again(office: Office) -> None:
     office.disk.files = {"/srv/deploy.sh": "sha256:1"}
     task, run = begun(office)
-    office.controller.propose_batch(run.id, [wanted("run_command", command="./deploy.sh")])
-    office.controller.finish(run, ASKS_10)
+    office.controller.agents.propose_batch(run.id, [wanted("run_command", command="./deploy.sh")])
+    office.controller.runs.finish(run, ASKS_10)
     (ask,) = pending(office, task)
     office.reply(ask, Verb.APPROVE)
     run = again(office, task)
     office.disk.files = {"/srv/deploy.sh": "sha256:2"}
-    call = office.controller.next_execution(task.id)
+    call = office.controller.agents.next_execution(task.id)
     assert call is not None
-    assert office.controller.claim_call(run, call) is None
+    assert office.controller.agents.claim_call(run, call) is None
     (new,) = pending(office, task)
     assert new.replaces == ask.id
     assert states(office, task) == [CallState.PENDING]
-    assert office.controller.finish(run, ASKS_10).state is TaskState.WAITING
+    assert office.controller.runs.finish(run, ASKS_10).state is TaskState.WAITING
 
 
 def test_a_call_is_handed_out_once(office: Office) -> None:
     task, run = begun(office, runner="claude", asks=False)
-    (held,) = office.controller.propose_batch(run.id, [wanted()])
+    (held,) = office.controller.agents.propose_batch(run.id, [wanted()])
     assert held.call is not None
-    handed = office.controller.hand_out(run.id, held.call)
+    handed = office.controller.agents.hand_out(run.id, held.call)
     assert handed is not None
     with pytest.raises(AlreadyDone):
-        office.controller.hand_out(run.id, held.call)
-    office.controller.close_handed_out(run.id, handed, CallResult(ok=True, output="done"))
-    assert office.controller.finish(run, DONE).state is TaskState.SUCCEEDED
+        office.controller.agents.hand_out(run.id, held.call)
+    office.controller.agents.close_handed_out(run.id, handed, CallResult(ok=True, output="done"))
+    assert office.controller.runs.finish(run, DONE).state is TaskState.SUCCEEDED
     assert states(office, task) == [CallState.DONE]
 
 
@@ -234,11 +234,11 @@ def test_a_session_that_ends_without_a_word_on_a_call_leaves_it_uncertain(
     What the session could do is no reason to guess.
     """
     task, run = begun(office, runner="claude", asks=False)
-    office.controller.note_session(run.id, "5f0c", resumable=True)
-    (held,) = office.controller.propose_batch(run.id, [wanted()])
+    office.controller.agents.note_session(run.id, "5f0c", resumable=True)
+    (held,) = office.controller.agents.propose_batch(run.id, [wanted()])
     assert held.call is not None
-    office.controller.hand_out(run.id, held.call)
-    ended = office.controller.finish(run, exit_) if exit_ else office.controller.lose(run)
+    office.controller.agents.hand_out(run.id, held.call)
+    ended = office.controller.runs.finish(run, exit_) if exit_ else office.controller.runs.lose(run)
     assert ended.state is TaskState.WAITING
     assert states(office, task) == [CallState.UNCERTAIN]
     (ask,) = pending(office, task)
@@ -251,32 +251,34 @@ def test_a_session_whose_driver_died_between_two_calls_is_paused_and_can_be_resu
 ) -> None:
     """D-R17: nothing of it goes on by itself."""
     task, run = begun(office, runner="codex", asks=False)
-    office.controller.note_session(run.id, "5f0c", resumable=True)
-    (held,) = office.controller.propose_batch(run.id, [wanted()])
+    office.controller.agents.note_session(run.id, "5f0c", resumable=True)
+    (held,) = office.controller.agents.propose_batch(run.id, [wanted()])
     assert held.call is not None
-    handed = office.controller.hand_out(run.id, held.call)
+    handed = office.controller.agents.hand_out(run.id, held.call)
     assert handed is not None
-    office.controller.close_handed_out(run.id, handed, CallResult(ok=True, output="done"))
-    ended = office.controller.finish(run, exit_) if exit_ else office.controller.lose(run)
+    office.controller.agents.close_handed_out(run.id, handed, CallResult(ok=True, output="done"))
+    ended = office.controller.runs.finish(run, exit_) if exit_ else office.controller.runs.lose(run)
     assert (ended.state, states(office, task)) == (TaskState.PAUSED, [CallState.DONE])
     (kept,) = office.runs(task)
     assert kept.message in {
         "the process that drives it was ended by signal 9",
         "it vanished without a trace",
     }
-    assert office.controller.resume(task.id, by=ME).state is TaskState.QUEUED
+    assert office.controller.tasks.resume(task.id, by=ME).state is TaskState.QUEUED
     office.begin(office.task(task.id))
-    office.controller.cancel(task.id, by=ME)
+    office.controller.tasks.cancel(task.id, by=ME)
     last = office.runs(task)[-1]
-    assert office.controller.finish(last, KILLED).state is TaskState.CANCELED  # whoever was faster
+    assert (
+        office.controller.runs.finish(last, KILLED).state is TaskState.CANCELED
+    )  # whoever was faster
 
 
 def test_an_interrupted_call_has_failed_and_its_approval_is_spent(office: Office) -> None:
     task, run = begun(office, runner="claude", asks=False)
-    (held,) = office.controller.propose_batch(run.id, [wanted()])
+    (held,) = office.controller.agents.propose_batch(run.id, [wanted()])
     assert held.call is not None
-    office.controller.hand_out(run.id, held.call)
-    assert office.controller.finish(run, INTERRUPTED).state is TaskState.PAUSED
+    office.controller.agents.hand_out(run.id, held.call)
+    assert office.controller.runs.finish(run, INTERRUPTED).state is TaskState.PAUSED
     assert states(office, task) == [CallState.FAILED]
 
 
@@ -286,9 +288,9 @@ def test_a_session_that_was_not_saved_cannot_be_resumed(office: Office) -> None:
     The error names task, run, provider, session and restart.
     """
     task, run = begun(office, runner="codex")
-    office.controller.finish(run, INTERRUPTED)
+    office.controller.runs.finish(run, INTERRUPTED)
     with pytest.raises(CannotResume) as refused:
-        office.controller.resume(task.id, by=ME)
+        office.controller.tasks.resume(task.id, by=ME)
     assert all(word in str(refused.value.sentence) for word in (task.id, run.id, "codex"))
     assert refused.value.way_out == f"adjourn restart {task.id}"
 
@@ -296,20 +298,20 @@ def test_a_session_that_was_not_saved_cannot_be_resumed(office: Office) -> None:
 def test_a_session_that_was_saved_can_be_resumed(office: Office) -> None:
     """D-R17, D-R36, D-R37."""
     task, run = begun(office, runner="codex")
-    office.controller.note_session(run.id, "5f0c", resumable=True)
-    office.controller.finish(run, INTERRUPTED)
+    office.controller.agents.note_session(run.id, "5f0c", resumable=True)
+    office.controller.runs.finish(run, INTERRUPTED)
     (kept,) = office.runs(task)
     assert (kept.session_ref, kept.resumable) == ("5f0c", True)
-    assert office.controller.resume(task.id, by=ME).state is TaskState.QUEUED
+    assert office.controller.tasks.resume(task.id, by=ME).state is TaskState.QUEUED
 
 
 def test_a_driver_that_vanished_is_started_again_if_it_changes_nothing_itself(
     office: Office,
 ) -> None:
     task, run = begun(office)
-    assert office.controller.lose(run).state is TaskState.QUEUED
+    assert office.controller.runs.lose(run).state is TaskState.QUEUED
     _, other = begun(office, runner="claude")
-    failed = office.controller.lose(other)
+    failed = office.controller.runs.lose(other)
     assert failed.state is TaskState.FAILED, "nobody can say whether an agent ran"
     assert "before its session was saved" in (failed.message or "")
     assert office.task(task.id).state is TaskState.QUEUED
@@ -321,47 +323,50 @@ def test_an_agent_that_died_before_its_session_was_saved_is_never_uncertain_abou
     """Only its calls can be: each is asked about by itself."""
     for runner in ("claude", "codex"):
         task, run = begun(office, runner=runner, asks=False)
-        failed = office.controller.lose(run)
+        failed = office.controller.runs.lose(run)
         assert failed.state is TaskState.FAILED
         assert "before its session was saved" in (failed.message or "")
         assert pending(office, task) == []
         task, run = begun(office, runner=runner, asks=False)
-        (held,) = office.controller.propose_batch(run.id, [wanted()])
+        (held,) = office.controller.agents.propose_batch(run.id, [wanted()])
         assert held.call is not None
-        office.controller.hand_out(run.id, held.call)
-        assert office.controller.lose(run).state is TaskState.WAITING
+        office.controller.agents.hand_out(run.id, held.call)
+        assert office.controller.runs.lose(run).state is TaskState.WAITING
         assert [ask.tool_call_id for ask in pending(office, task)] == [held.call.tool_call_id]
         task, run = begun(office, runner=runner, asks=False)
-        office.controller.cancel(task.id, by=ME)
-        assert office.controller.lose(run).state is TaskState.CANCELED
+        office.controller.tasks.cancel(task.id, by=ME)
+        assert office.controller.runs.lose(run).state is TaskState.CANCELED
 
 
 def test_what_a_vanished_agent_asked_stays_asked(office: Office) -> None:
-    for finish in (office.controller.lose, lambda run: office.controller.finish(run, KILLED)):
+    for finish in (
+        office.controller.runs.lose,
+        lambda run: office.controller.runs.finish(run, KILLED),
+    ):
         task, run = begun(office)
-        office.controller.propose_batch(run.id, [wanted()])
+        office.controller.agents.propose_batch(run.id, [wanted()])
         assert finish(run).state is TaskState.WAITING
         assert len(pending(office, task)) == 1
 
 
 def test_a_transcript_only_grows(office: Office, store: Store) -> None:
     task, run = begun(office)
-    office.controller.append_messages(run.id, [b"one", b"two"], after=0)
-    office.controller.append_messages(run.id, [b"three"], after=2)
-    assert office.controller.messages(task.id) == [b"one", b"two", b"three"]
-    assert office.controller.messages(task.id, after=2) == [b"three"]
+    office.controller.agents.append_messages(run.id, [b"one", b"two"], after=0)
+    office.controller.agents.append_messages(run.id, [b"three"], after=2)
+    assert office.controller.agents.messages(task.id) == [b"one", b"two", b"three"]
+    assert office.controller.agents.messages(task.id, after=2) == [b"three"]
     with store.read() as view:
         assert view.count_messages(task.id) == 3
     with pytest.raises(StoreProblem):
-        office.controller.append_messages(run.id, [b"another third"], after=2)
-    assert office.controller.messages(task.id) == [b"one", b"two", b"three"]
+        office.controller.agents.append_messages(run.id, [b"another third"], after=2)
+    assert office.controller.agents.messages(task.id) == [b"one", b"two", b"three"]
 
 
 def test_a_pruned_task_leaves_no_message(office: Office, store: Store) -> None:
     task, run = begun(office)
-    office.controller.append_messages(run.id, [b"one"], after=0)
-    office.controller.finish(run, DONE)
-    office.controller.forget(task.id, by=ME)
+    office.controller.agents.append_messages(run.id, [b"one"], after=0)
+    office.controller.runs.finish(run, DONE)
+    office.controller.tasks.forget(task.id, by=ME)
     with store.read() as view, pytest.raises(NotFound):
         view.messages(task.id)
 
@@ -369,23 +374,23 @@ def test_a_pruned_task_leaves_no_message(office: Office, store: Store) -> None:
 def test_accepting_an_agents_words_completes_its_task(office: Office) -> None:
     """A-R79 and part 2, row 1: a person can end a text-only pause."""
     task, run = begun(office)
-    office.controller.ask(run.id, Question(prompt="All is deployed.", key="input"))
-    office.controller.report(run.id, Report(message="All is deployed.", steps=3))
-    office.controller.finish(run, ASKS_10)
-    accepted = office.controller.accept(task.id, by=ME)
+    office.controller.asks.ask(run.id, Question(prompt="All is deployed.", key="input"))
+    office.controller.agents.report(run.id, Report(message="All is deployed.", steps=3))
+    office.controller.runs.finish(run, ASKS_10)
+    accepted = office.controller.tasks.accept(task.id, by=ME)
     assert accepted.state is TaskState.SUCCEEDED
     assert accepted.message == "All is deployed."
     assert pending(office, task) == []
     with pytest.raises(Conflict):
-        office.controller.accept(task.id, by=ME)
+        office.controller.tasks.accept(task.id, by=ME)
 
 
 def test_an_approval_cannot_be_accepted_away(office: Office) -> None:
     task, run = begun(office)
-    office.controller.propose_batch(run.id, [wanted()])
-    office.controller.finish(run, ASKS_10)
+    office.controller.agents.propose_batch(run.id, [wanted()])
+    office.controller.runs.finish(run, ASKS_10)
     with pytest.raises(Conflict):
-        office.controller.accept(task.id, by=ME)
+        office.controller.tasks.accept(task.id, by=ME)
     assert len(pending(office, task)) == 1
 
 
@@ -395,13 +400,13 @@ def test_an_edit_reaches_the_call_and_its_agent_can_tell(office: Office) -> None
     proposed = Proposed(
         tool="write_file", body=tool_body("write_file", {"path": "a"}), editable=editable
     )
-    office.controller.propose_batch(run.id, [proposed])
-    office.controller.finish(run, ASKS_10)
+    office.controller.agents.propose_batch(run.id, [proposed])
+    office.controller.runs.finish(run, ASKS_10)
     (ask,) = pending(office, task)
-    office.controller.decide(
+    office.controller.decisions.decide(
         [Reply(ask_id=ask.id, verb=Verb.APPROVE, edited=b'{"path": "b"}')], by=ME
     )
-    (held,) = office.controller.batch(task.id)
+    (held,) = office.controller.agents.batch(task.id)
     assert held.original == proposed.body
     assert held.call is not None
     assert held.call.body == tool_body("write_file", {"path": "b"})

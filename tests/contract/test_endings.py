@@ -34,7 +34,7 @@ from tests.stateful.world import shim_of
 def test_a_restart_keeps_the_history_and_supersedes_the_last_run(office: Office) -> None:
     """D-R28, D-R31, D-R32, D-R40, D-R65: a new session, linked both ways."""
     task = office.run(office.start(), INTERRUPTED)
-    restarted = office.controller.restart(task.id, by=ME, workspace=task.spec.workspace)
+    restarted = office.controller.tasks.restart(task.id, by=ME, workspace=task.spec.workspace)
     assert restarted.session_id != task.session_id
     office.run(restarted)
     old, new = office.runs(task)
@@ -45,7 +45,7 @@ def test_a_restart_keeps_the_history_and_supersedes_the_last_run(office: Office)
 def test_a_restart_withdraws_what_was_asked_and_approved(office: Office) -> None:
     """D-R31"""
     task, ask = office.waiting()
-    office.controller.restart(task.id, by=ME, workspace=task.spec.workspace)
+    office.controller.tasks.restart(task.id, by=ME, workspace=task.spec.workspace)
     with pytest.raises(AlreadySettled, match="withdrawn by adjourn"):
         office.reply(ask, Verb.APPROVE)
     assert command_of(office.begin(task).call.body).env == {}
@@ -53,14 +53,14 @@ def test_a_restart_withdraws_what_was_asked_and_approved(office: Office) -> None
 
 def test_a_restart_may_happen_elsewhere(office: Office) -> None:
     task = office.run(office.start(), FAILED)
-    office.controller.restart(task.id, by=ME, workspace="/elsewhere")
+    office.controller.tasks.restart(task.id, by=ME, workspace="/elsewhere")
     assert command_of(office.begin(task).call.body).cwd == "/elsewhere"
 
 
 def test_an_uncertain_call_is_settled_before_a_restart(office: Office) -> None:
     task = office.lost()
     with pytest.raises(Conflict, match="may have run") as refusal:
-        office.controller.restart(task.id, by=ME, workspace="/w")
+        office.controller.tasks.restart(task.id, by=ME, workspace="/w")
     assert "adjourn settle" in refusal.value.way_out
 
 
@@ -70,9 +70,9 @@ def test_an_uncertain_call_is_settled_before_a_restart(office: Office) -> None:
 def test_a_running_task_is_told_and_paused_when_its_process_has_left(office: Office) -> None:
     """D-R8, D-R13, D-R39"""
     claimed = office.begin(office.start())
-    wished = office.controller.pause(claimed.task.id, by=ME)
+    wished = office.controller.tasks.pause(claimed.task.id, by=ME)
     assert (wished.state, wished.wish) == (TaskState.RUNNING, "pause")
-    paused = office.controller.finish(claimed.run, INTERRUPTED)
+    paused = office.controller.runs.finish(claimed.run, INTERRUPTED)
     assert (paused.state, paused.wish) == (TaskState.PAUSED, None)
     (run,) = office.runs(paused)
     assert (run.state, run.pause_reason, run.paused_at) == (
@@ -90,11 +90,11 @@ def test_a_task_that_is_told_to_pause_as_it_leaves_with_its_answers_stays_paused
     claimed = office.begin(office.start())
     ask = office.ask(claimed.run)
     office.reply(ask, Verb.ANSWER, "eu")
-    office.controller.pause(claimed.task.id, by=ME)
-    paused = office.controller.finish(claimed.run, Exit(code=code))
+    office.controller.tasks.pause(claimed.task.id, by=ME)
+    paused = office.controller.runs.finish(claimed.run, Exit(code=code))
     assert (paused.state, paused.wish, paused.next_call) == (TaskState.PAUSED, None, None)
     assert office.runs(paused)[0].pause_reason == "user_interrupt"
-    office.controller.resume(paused.id, by=ME)
+    office.controller.tasks.resume(paused.id, by=ME)
     assert office.ask(office.begin(paused).run).reply == "eu"
 
 
@@ -104,8 +104,8 @@ def test_a_task_that_is_told_to_pause_as_it_leaves_to_wait_waits(
 ) -> None:
     """Nothing of it goes on before a person has said something."""
     claimed = office.begin(office.start())
-    office.controller.pause(claimed.task.id, by=ME)
-    waiting = office.controller.finish(claimed.run, exit_)
+    office.controller.tasks.pause(claimed.task.id, by=ME)
+    waiting = office.controller.runs.finish(claimed.run, exit_)
     assert (waiting.state, waiting.wish) == (TaskState.WAITING, None)
 
 
@@ -113,23 +113,23 @@ def test_a_task_that_is_told_to_pause_as_it_leaves_to_wait_waits(
 def test_a_running_task_is_canceled_however_its_process_leaves(office: Office, exit_: Exit) -> None:
     claimed = office.begin(office.start())
     office.ask(claimed.run)
-    office.controller.cancel(claimed.task.id, by=ME)
-    task = office.controller.finish(claimed.run, exit_)
+    office.controller.tasks.cancel(claimed.task.id, by=ME)
+    task = office.controller.runs.finish(claimed.run, exit_)
     assert task.state is TaskState.CANCELED
     assert office.scene(task).open_asks == ()
 
 
 def test_a_wish_to_cancel_is_not_taken_back_by_a_wish_to_pause(office: Office) -> None:
     claimed = office.begin(office.start())
-    office.controller.cancel(claimed.task.id, by=ME)
+    office.controller.tasks.cancel(claimed.task.id, by=ME)
     with pytest.raises(Conflict, match="being canceled"):
-        office.controller.pause(claimed.task.id, by=YOU)
-    assert office.controller.finish(claimed.run, INTERRUPTED).state is TaskState.CANCELED
+        office.controller.tasks.pause(claimed.task.id, by=YOU)
+    assert office.controller.runs.finish(claimed.run, INTERRUPTED).state is TaskState.CANCELED
 
 
 def test_a_waiting_task_that_is_canceled_leaves_the_inbox(office: Office) -> None:
     task, ask = office.waiting()
-    assert office.controller.cancel(task.id, by=ME).state is TaskState.CANCELED
+    assert office.controller.tasks.cancel(task.id, by=ME).state is TaskState.CANCELED
     with pytest.raises(AlreadySettled, match="withdrawn"):
         office.reply(ask, Verb.APPROVE)
 
@@ -137,8 +137,8 @@ def test_a_waiting_task_that_is_canceled_leaves_the_inbox(office: Office) -> Non
 def test_a_queued_task_can_be_paused_and_goes_on_with_what_was_approved(office: Office) -> None:
     task, ask = office.waiting()
     office.reply(ask, Verb.APPROVE, "canary")
-    assert office.controller.pause(task.id, by=ME).state is TaskState.PAUSED
-    office.controller.resume(task.id, by=ME)
+    assert office.controller.tasks.pause(task.id, by=ME).state is TaskState.PAUSED
+    office.controller.tasks.resume(task.id, by=ME)
     assert command_of(office.begin(task).call.body).env == {"AUTO_APPROVAL": "canary"}
 
 
@@ -149,7 +149,7 @@ def test_a_supervisor_that_died_before_the_gate_opened_costs_nothing(office: Off
     task = office.start()
     office.claim(task)
     office.processes.kill("anna-0")
-    (recovered,) = office.controller.recover()
+    (recovered,) = office.controller.runs.recover()
     assert (recovered.state, recovered.next_call) == (TaskState.QUEUED, 1)
     assert office.run(task).state is TaskState.SUCCEEDED
 
@@ -159,25 +159,25 @@ def test_a_process_that_outlives_its_supervisor_is_left_alone_and_its_result_cou
 ) -> None:
     claimed = office.begin(office.start())
     office.processes.kill("anna-0")
-    assert office.controller.recover() == []
+    assert office.controller.runs.recover() == []
     office.processes.of_run[claimed.run.id].end(DONE)
-    (task,) = office.controller.recover()
+    (task,) = office.controller.runs.recover()
     assert task.state is TaskState.SUCCEEDED
-    assert office.controller.recover() == []
+    assert office.controller.runs.recover() == []
 
 
 def test_a_run_that_vanished_asks_a_person_and_never_starts_again_by_itself(office: Office) -> None:
     claimed = office.begin(office.start())
     office.processes.kill("anna-0")
     office.processes.of_run[claimed.run.id].vanish()
-    (task,) = office.controller.recover()
+    (task,) = office.controller.runs.recover()
     assert task.state is TaskState.WAITING
     ask = office.open_ask(task)
     for verb in (Verb.APPROVE, Verb.REJECT, Verb.ANSWER):
         with pytest.raises(Misuse):
             office.reply(ask, verb, "it ran")
     with pytest.raises(Conflict):
-        office.controller.resume(task.id, Resumption(approve_all=True), by=ME)
+        office.controller.tasks.resume(task.id, Resumption(approve_all=True), by=ME)
     with pytest.raises(MoveRefused):
         office.claim(task, supervisor="bela-0")
 
@@ -194,9 +194,9 @@ def test_only_a_person_says_what_became_of_it(
     office: Office, verdict: Verdict, state: TaskState
 ) -> None:
     task = office.lost()
-    assert office.controller.settle(task.id, 1, verdict, by=ME).state is state
+    assert office.controller.tasks.settle(task.id, 1, verdict, by=ME).state is state
     with pytest.raises(Conflict):
-        office.controller.settle(task.id, 1, Verdict.RUN_AGAIN, by=YOU)
+        office.controller.tasks.settle(task.id, 1, Verdict.RUN_AGAIN, by=YOU)
 
 
 def test_to_run_it_again_keeps_the_call_and_its_approval(office: Office) -> None:
@@ -204,19 +204,19 @@ def test_to_run_it_again_keeps_the_call_and_its_approval(office: Office) -> None
     task, ask = office.waiting()
     office.reply(ask, Verb.APPROVE, "canary")
     first = office.begin(task)
-    office.controller.lose(first.run)
-    office.controller.settle(task.id, first.call.number, Verdict.RUN_AGAIN, by=ME)
+    office.controller.runs.lose(first.run)
+    office.controller.tasks.settle(task.id, first.call.number, Verdict.RUN_AGAIN, by=ME)
     second = office.begin(task)
     assert (second.call.id, second.call.body) == (first.call.id, first.call.body)
-    assert office.controller.finish(second.run, ASKS_90).state is TaskState.FAILED, (
+    assert office.controller.runs.finish(second.run, ASKS_90).state is TaskState.FAILED, (
         "it was approved, and asks again: C-R23"
     )
 
 
 def test_what_never_started_is_no_question(office: Office) -> None:
     claimed = office.claim(office.start())
-    office.controller.execute(claimed.run, shim=shim_of(claimed.run.id))
-    task = office.controller.release(claimed.run, why="the gate stayed shut")
+    office.controller.runs.execute(claimed.run, shim=shim_of(claimed.run.id))
+    task = office.controller.runs.release(claimed.run, why="the gate stayed shut")
     assert task.state is TaskState.QUEUED
     with office.controller.store.read() as view:
         assert view.call(task.id, 1).state is CallState.APPROVED
@@ -225,12 +225,14 @@ def test_what_never_started_is_no_question(office: Office) -> None:
 @pytest.mark.parametrize("late", ["execute", "finish", "release", "lose", "ask"])
 def test_a_run_that_has_ended_takes_nothing_more(office: Office, late: str) -> None:
     claimed = office.begin(office.start())
-    task = office.controller.finish(claimed.run, DONE)
+    task = office.controller.runs.finish(claimed.run, DONE)
     acts: dict[str, Callable[[], object]] = {
-        "execute": lambda: office.controller.execute(claimed.run, shim=shim_of(claimed.run.id)),
-        "finish": lambda: office.controller.finish(claimed.run, ASKS_90),
-        "release": lambda: office.controller.release(claimed.run, why="late"),
-        "lose": lambda: office.controller.lose(claimed.run),
+        "execute": lambda: office.controller.runs.execute(
+            claimed.run, shim=shim_of(claimed.run.id)
+        ),
+        "finish": lambda: office.controller.runs.finish(claimed.run, ASKS_90),
+        "release": lambda: office.controller.runs.release(claimed.run, why="late"),
+        "lose": lambda: office.controller.runs.lose(claimed.run),
         "ask": lambda: office.ask(claimed.run),
     }
     with pytest.raises(Conflict, match="has ended"):
@@ -240,11 +242,11 @@ def test_a_run_that_has_ended_takes_nothing_more(office: Office, late: str) -> N
 
 def test_one_run_that_cannot_be_settled_does_not_keep_the_others_from_it(office: Office) -> None:
     first, second = (office.begin(office.start(runner=name)) for name in ("gone", "command"))
-    office.controller._find_runner = _runner
+    office.context.find_runner = _runner
     office.processes.kill("anna-0")
     for claimed in (first, second):
         office.processes.of_run[claimed.run.id].end(DONE)
-    assert [task.id for task in office.controller.recover()] == [second.task.id]
+    assert [task.id for task in office.controller.runs.recover()] == [second.task.id]
     assert office.task(first.task.id).state is TaskState.RUNNING
 
 
@@ -257,13 +259,13 @@ def _runner(name: str) -> CommandRunner:
 def test_a_run_whose_supervisor_is_gone_is_adopted_by_one(office: Office) -> None:
     claimed = office.begin(office.start())
     office.processes.kill("anna-0")
-    (orphan,) = office.controller.orphans()
-    adopted = office.controller.adopt(orphan, supervisor="bela-0")
+    (orphan,) = office.controller.runs.orphans()
+    adopted = office.controller.runs.adopt(orphan, supervisor="bela-0")
     assert (adopted.id, adopted.supervisor) == (claimed.run.id, "bela-0")
     with pytest.raises(Conflict, match="taken over by somebody else"):
-        office.controller.adopt(orphan, supervisor="cleo-0")
-    assert office.controller.orphans() == []
-    assert office.controller.finish(adopted, DONE).state is TaskState.SUCCEEDED
+        office.controller.runs.adopt(orphan, supervisor="cleo-0")
+    assert office.controller.runs.orphans() == []
+    assert office.controller.runs.finish(adopted, DONE).state is TaskState.SUCCEEDED
 
 
 def test_a_start_that_fails_is_tried_three_times_and_no_more(office: Office) -> None:
@@ -271,13 +273,13 @@ def test_a_start_that_fails_is_tried_three_times_and_no_more(office: Office) -> 
     task = office.start()
     for expected in (TaskState.QUEUED, TaskState.QUEUED, TaskState.FAILED):
         run = office.claim(task).run
-        assert office.controller.fail_to_start(run, why="no room").state is expected
+        assert office.controller.runs.fail_to_start(run, why="no room").state is expected
     assert "in 3 tries: no room" in (office.task(task.id).message or "")
 
 
 def test_a_start_that_succeeds_begins_the_count_again(office: Office) -> None:
     task = office.start()
-    office.controller.fail_to_start(office.claim(task).run, why="no room")
+    office.controller.runs.fail_to_start(office.claim(task).run, why="no room")
     waiting = office.run(task, ASKS_90)
     assert waiting.tries == 0
 
@@ -286,11 +288,11 @@ def test_nobody_gives_up_a_task_that_somebody_else_has_started_meanwhile(office:
     task = office.start()
     office.begin(task)
     with pytest.raises(MoveRefused):
-        office.controller.give_up(task.id, why="its workspace is gone")
+        office.controller.tasks.give_up(task.id, why="its workspace is gone")
 
 
 def test_a_queued_task_that_can_never_start_is_given_up(office: Office) -> None:
-    task = office.controller.give_up(office.start().id, why="its workspace is gone")
+    task = office.controller.tasks.give_up(office.start().id, why="its workspace is gone")
     assert (task.state, task.message) == (TaskState.FAILED, "its workspace is gone")
     with pytest.raises(MoveRefused):
         office.claim(task)
@@ -304,9 +306,9 @@ def test_an_ask_expires_only_if_that_was_asked_for(office: Office) -> None:
     lasting, _ = office.waiting()
     passing, ask = office.waiting(expires_after=1000)
     office.now += 999
-    assert office.controller.recover() == []
+    assert office.controller.runs.recover() == []
     office.now += 1
-    (failed,) = office.controller.recover()
+    (failed,) = office.controller.runs.recover()
     assert (failed.id, failed.state, failed.message) == (
         passing.id,
         TaskState.FAILED,
@@ -319,9 +321,9 @@ def test_an_ask_expires_only_if_that_was_asked_for(office: Office) -> None:
 
 def test_an_uncertain_call_never_expires(office: Office) -> None:
     claimed = office.begin(office.start(expires_after=1000))
-    task = office.controller.lose(claimed.run)
+    task = office.controller.runs.lose(claimed.run)
     office.now += 1000 * A_DAY
-    assert office.controller.recover() == []
+    assert office.controller.runs.recover() == []
     assert office.task(task.id).state is TaskState.WAITING
 
 
@@ -330,16 +332,16 @@ def test_a_question_that_expires_while_its_process_runs_is_a_rejection_too(offic
     run = office.begin(office.start(expires_after=1000)).run
     office.ask(run)
     office.now += 1000
-    office.controller.recover()
-    assert office.controller.finish(run, ASKS_10).state is TaskState.FAILED
+    office.controller.runs.recover()
+    assert office.controller.runs.finish(run, ASKS_10).state is TaskState.FAILED
 
 
 def test_what_expired_while_the_clock_was_wrong_stays_expired(office: Office) -> None:
     task, _ = office.waiting(expires_after=1000)
     office.now += A_DAY
-    office.controller.recover()
+    office.controller.runs.recover()
     office.now -= 2 * A_DAY
-    assert office.controller.recover() == []
+    assert office.controller.runs.recover() == []
     assert office.task(task.id).state is TaskState.FAILED
 
 
@@ -351,7 +353,7 @@ def test_a_script_that_leaves_because_its_child_waits_is_waiting_on_that_child(
 ) -> None:
     run = office.begin(office.start()).run
     child = office.start_inside(run)
-    parent = office.controller.finish(run, ASKS_10)
+    parent = office.controller.runs.finish(run, ASKS_10)
     assert parent.state is TaskState.WAITING
     assert office.scene(parent).asks == ()
     assert office.scene(parent).waiting_on == (child.id,)
@@ -361,7 +363,7 @@ def test_a_script_that_leaves_because_its_child_waits_is_waiting_on_that_child(
 def test_a_parent_is_queued_when_its_child_has_ended(office: Office, exit_: Exit) -> None:
     run = office.begin(office.start()).run
     child = office.start_inside(run)
-    office.controller.finish(run, ASKS_10)
+    office.controller.runs.finish(run, ASKS_10)
     office.run(child, exit_)
     assert office.task(run.task_id).state is TaskState.QUEUED
     again = office.begin(office.task(run.task_id)).run
@@ -372,15 +374,15 @@ def test_a_parent_is_queued_when_its_child_has_ended(office: Office, exit_: Exit
 def test_a_parent_hears_of_every_end_of_its_child(office: Office, way: str) -> None:
     run = office.begin(office.start()).run
     child = office.start_inside(run)
-    office.controller.finish(run, ASKS_10)
+    office.controller.runs.finish(run, ASKS_10)
     match way:
         case "cancel":
-            office.controller.cancel(child.id, by=ME)
+            office.controller.tasks.cancel(child.id, by=ME)
         case "reject":
             office.reply(office.open_ask(office.run(child, ASKS_90)), Verb.REJECT)
         case _:
-            office.controller.lose(office.begin(child).run)
-            office.controller.settle(child.id, 1, Verdict.IT_RAN, by=ME)
+            office.controller.runs.lose(office.begin(child).run)
+            office.controller.tasks.settle(child.id, 1, Verdict.IT_RAN, by=ME)
     assert office.task(run.task_id).state is TaskState.QUEUED
 
 
@@ -390,11 +392,11 @@ def test_a_parent_that_went_on_meanwhile_is_still_woken_by_the_child_of_its_firs
     run = office.begin(office.start()).run
     child = office.start_inside(run, leaves=False)
     ask = office.ask(run)
-    office.controller.finish(run, ASKS_10)
+    office.controller.runs.finish(run, ASKS_10)
     parent = office.reply(ask, Verb.ANSWER, "eu")
     second = office.begin(parent).run
     assert office.start_inside(second).id == child.id
-    assert office.controller.finish(second, ASKS_10).state is TaskState.WAITING
+    assert office.controller.runs.finish(second, ASKS_10).state is TaskState.WAITING
     office.run(child)
     assert office.task(parent.id).state is TaskState.QUEUED
 
@@ -403,7 +405,7 @@ def test_a_parent_waits_for_the_last_of_its_children(office: Office) -> None:
     run = office.begin(office.start()).run
     one, other = office.start_inside(run), office.start_inside(run)
     assert one.id != other.id, "the second start of a key is a second task"
-    office.controller.finish(run, ASKS_10)
+    office.controller.runs.finish(run, ASKS_10)
     office.run(one)
     assert office.task(run.task_id).state is TaskState.WAITING
     office.run(other)
@@ -413,20 +415,20 @@ def test_a_parent_waits_for_the_last_of_its_children(office: Office) -> None:
 def test_a_child_can_end_when_its_parent_was_pruned(office: Office) -> None:
     run = office.begin(office.start()).run
     child = office.start_inside(run)
-    office.controller.finish(run, FAILED)
-    office.controller.forget(run.task_id, by=ME)
+    office.controller.runs.finish(run, FAILED)
+    office.controller.tasks.forget(run.task_id, by=ME)
     assert office.run(child).state is TaskState.SUCCEEDED
-    office.controller.forget(child.id, by=ME)
+    office.controller.tasks.forget(child.id, by=ME)
 
 
 def test_a_child_that_its_parent_still_needs_is_not_pruned(office: Office) -> None:
     run = office.begin(office.start()).run
     child = office.start_inside(run)
     office.ask(run)
-    office.controller.finish(run, ASKS_10)
+    office.controller.runs.finish(run, ASKS_10)
     office.run(child)
     with pytest.raises(Conflict, match="still needs it"):
-        office.controller.forget(child.id, by=ME)
+        office.controller.tasks.forget(child.id, by=ME)
     assert office.scene_of(run.task_id).waiting_on == ()
 
 
@@ -445,8 +447,8 @@ def test_a_task_is_found_by_id_checkpoint_run_call_or_any_unique_prefix(office: 
         run.id,
         f"{task.id}.tc_1",
     ):
-        assert office.controller.find(name) == task
-    assert office.controller.find_ask(ask.id[:8]) == ask
+        assert office.controller.decisions.find_task(name) == task
+    assert office.controller.decisions.find_ask(ask.id[:8]) == ask
 
 
 @pytest.mark.parametrize(
@@ -454,7 +456,7 @@ def test_a_task_is_found_by_id_checkpoint_run_call_or_any_unique_prefix(office: 
 )
 def test_what_nobody_is_called_is_not_found_and_shown_safely(office: Office, name: str) -> None:
     office.waiting()
-    for find in (office.controller.find, office.controller.find_ask):
+    for find in (office.controller.decisions.find_task, office.controller.decisions.find_ask):
         with pytest.raises(NotFound) as refusal:
             find(name)
         assert refusal.value.sentence.isprintable()
@@ -465,7 +467,7 @@ def test_a_prefix_of_several_names_them(office: Office) -> None:
     letters = [task.id[0] for task in tasks]
     shared = next(letter for letter in letters if letters.count(letter) > 1)
     with pytest.raises(Ambiguous, match=f"several tasks begin with {shared}"):
-        office.controller.find(shared)
+        office.controller.decisions.find_task(shared)
 
 
 def test_an_older_checkpoint_is_refused_and_names_the_newest(office: Office) -> None:
@@ -473,9 +475,9 @@ def test_an_older_checkpoint_is_refused_and_names_the_newest(office: Office) -> 
     office.reply(ask, Verb.APPROVE)
     office.run(task, INTERRUPTED)
     old, new = office.runs(task)
-    office.controller.require_newest(new.checkpoint_id or "", office.task(task.id))
+    office.controller.tasks.require_newest(new.checkpoint_id or "", office.task(task.id))
     with pytest.raises(StaleCheckpoint) as refusal:
-        office.controller.require_newest(old.checkpoint_id or "", office.task(task.id))
+        office.controller.tasks.require_newest(old.checkpoint_id or "", office.task(task.id))
     assert refusal.value.way_out == f"adjourn resume {new.checkpoint_id}"
 
 
@@ -483,11 +485,11 @@ def test_an_older_checkpoint_is_refused_and_names_the_newest(office: Office) -> 
 def test_only_what_has_ended_is_pruned(office: Office, exit_: Exit) -> None:
     task = office.run(office.start(), exit_)
     with pytest.raises(Conflict, match="only ended tasks are pruned"):
-        office.controller.forget(task.id, by=ME)
-    office.controller.cancel(task.id, by=ME)
-    office.controller.forget(task.id, by=ME)
+        office.controller.tasks.forget(task.id, by=ME)
+    office.controller.tasks.cancel(task.id, by=ME)
+    office.controller.tasks.forget(task.id, by=ME)
     with pytest.raises(NotFound):
-        office.controller.find(task.id)
+        office.controller.decisions.find_task(task.id)
 
 
 def test_every_refusal_says_what_helps(office: Office) -> None:
@@ -495,10 +497,10 @@ def test_every_refusal_says_what_helps(office: Office) -> None:
     office.reply(ask, Verb.APPROVE)
     acts: list[Callable[[], object]] = [
         lambda: office.reply(ask, Verb.APPROVE),
-        lambda: office.controller.find("nobody"),
-        lambda: office.controller.forget(task.id, by=ME),
-        lambda: office.controller.settle(task.id, 1, Verdict.IT_RAN, by=ME),
-        lambda: office.controller.resume(task.id, Resumption(approve_all=True), by=ME),
+        lambda: office.controller.decisions.find_task("nobody"),
+        lambda: office.controller.tasks.forget(task.id, by=ME),
+        lambda: office.controller.tasks.settle(task.id, 1, Verdict.IT_RAN, by=ME),
+        lambda: office.controller.tasks.resume(task.id, Resumption(approve_all=True), by=ME),
     ]
     for act in acts:
         with pytest.raises(AdjournError) as refusal:

@@ -108,7 +108,7 @@ def test_whatever_is_bound_and_changes_between_decision_and_start_does_not_start
     task = approved(office)
     change(office, task)
     try:
-        claimed: object = office.controller.claim(task.id, supervisor="anna-0")
+        claimed: object = office.controller.runs.claim(task.id, supervisor="anna-0")
     except AdjournError:
         claimed = None
     assert not isinstance(claimed, Claimed)
@@ -125,7 +125,7 @@ def test_whatever_is_bound_and_changes_between_decision_and_start_does_not_start
 def test_bytes_that_were_changed_in_the_store_are_noticed(office: Office) -> None:
     task = approved(office)
     _other_bytes(office, task)
-    assert isinstance(office.controller.claim(task.id, supervisor="anna-0"), Task)
+    assert isinstance(office.controller.runs.claim(task.id, supervisor="anna-0"), Task)
     ask = office.open_ask(task)
     assert "changed in the store" in ask.prompt
     assert command_of(office.scene(task).calls[ask.call or 0].body).argv == task.spec.argv
@@ -135,7 +135,7 @@ def test_what_replaces_an_ask_names_it_and_the_old_one_names_what_came(office: O
     task, old = gated(office)
     task = office.reply(old, Verb.APPROVE)
     _changed_file(office, task)
-    office.controller.claim(task.id, supervisor="anna-0")
+    office.controller.runs.claim(task.id, supervisor="anna-0")
     new = office.open_ask(task)
     assert new.replaces == old.id
     assert "/bin/deploy was sha256:1 and is sha256:2" in new.prompt
@@ -154,16 +154,16 @@ def test_a_thousand_replays_start_nothing_a_second_time(office: Office) -> None:
     replays: list[Callable[[], object]] = [
         lambda: office.reply(ask, Verb.APPROVE),
         lambda: office.reply(ask, Verb.REJECT),
-        lambda: office.controller.decide(
+        lambda: office.controller.decisions.decide(
             [Reply(ask_id=ask.id, verb=Verb.APPROVE, digest=digest)] * 2, by=ME
         ),
-        lambda: office.controller.resume(task.id, Resumption(approve_all=True), by=ME),
-        lambda: office.controller.resume(
+        lambda: office.controller.tasks.resume(task.id, Resumption(approve_all=True), by=ME),
+        lambda: office.controller.tasks.resume(
             task.id, Resumption(approve=("tc_1",)), by=ME, supervisor="bela-0"
         ),
-        lambda: office.controller.resume(task.id, by=ME),
-        lambda: office.controller.claim(task.id, supervisor="bela-0"),
-        office.controller.recover,
+        lambda: office.controller.tasks.resume(task.id, by=ME),
+        lambda: office.controller.runs.claim(task.id, supervisor="bela-0"),
+        office.controller.runs.recover,
     ]
     for _ in range(1_000):
         try:
@@ -182,9 +182,9 @@ def test_approve_all_does_not_cover_an_ask_that_came_in_the_meantime(office: Off
     seen = office.runs(task)[-1].checkpoint_id or ""
     office.reply(first, Verb.APPROVE)
     _changed_file(office, task)
-    office.controller.claim(task.id, supervisor="anna-0")
+    office.controller.runs.claim(task.id, supervisor="anna-0")
     with pytest.raises(Conflict, match="not the newest"):
-        office.controller.resume(task.id, Resumption(approve_all=True), by=ME, named=seen)
+        office.controller.tasks.resume(task.id, Resumption(approve_all=True), by=ME, named=seen)
     assert office.open_ask(task).id != first.id
 
 
@@ -192,13 +192,13 @@ def test_approve_all_does_not_cover_an_ask_that_came_in_the_meantime(office: Off
 def test_a_lost_command_that_does_no_harm_twice_is_run_again(office: Office, effect: str) -> None:
     office.rules.policy = policy_of(f'[[rule]]\nargs = ["**"]\neffect = "{effect}"')
     claimed = office.begin(office.start())
-    assert office.controller.lose(claimed.run).state is TaskState.QUEUED
+    assert office.controller.runs.lose(claimed.run).state is TaskState.QUEUED
 
 
 def test_a_lost_command_of_unknown_effect_is_a_persons_question(office: Office) -> None:
     office.rules.policy = policy_of('[[rule]]\naction = "prompt"')
     claimed = office.begin(office.start())
-    assert office.controller.lose(claimed.run).state is TaskState.WAITING
+    assert office.controller.runs.lose(claimed.run).state is TaskState.WAITING
 
 
 def test_a_command_that_is_lost_again_and_again_is_a_persons_question_in_the_end(
@@ -210,7 +210,7 @@ def test_a_command_that_is_lost_again_and_again_is_a_persons_question_in_the_end
     lost = next(
         number
         for number in count(1)
-        if office.controller.lose(office.begin(task).run).state is TaskState.WAITING
+        if office.controller.runs.lose(office.begin(task).run).state is TaskState.WAITING
     )
     assert lost == 3
 
@@ -218,13 +218,13 @@ def test_a_command_that_is_lost_again_and_again_is_a_persons_question_in_the_end
 def test_a_policy_that_was_weakened_does_not_make_a_lost_command_run_again(office: Office) -> None:
     claimed = office.begin(office.start())
     office.rules.policy = policy_of(IDEMPOTENT)
-    assert office.controller.lose(claimed.run).state is TaskState.WAITING
+    assert office.controller.runs.lose(claimed.run).state is TaskState.WAITING
 
 
 def test_an_unspent_approval_survives_a_pause_in_the_queue(office: Office) -> None:
     task = approved(office)
-    office.controller.pause(task.id, by=ME)
-    assert office.controller.resume(task.id, by=ME).state is TaskState.QUEUED
+    office.controller.tasks.pause(task.id, by=ME)
+    assert office.controller.tasks.resume(task.id, by=ME).state is TaskState.QUEUED
     office.run(task)
     with office.controller.store.read() as view:
         assert [call.state for call in view.calls(task.id)] == [CallState.DONE]
@@ -232,9 +232,9 @@ def test_an_unspent_approval_survives_a_pause_in_the_queue(office: Office) -> No
 
 def test_a_spent_approval_is_not_used_twice(office: Office) -> None:
     task = approved(office)
-    paused = office.controller.finish(office.begin(task).run, INTERRUPTED)
+    paused = office.controller.runs.finish(office.begin(task).run, INTERRUPTED)
     assert paused.state is TaskState.PAUSED
-    again = office.controller.resume(task.id, by=ME)
+    again = office.controller.tasks.resume(task.id, by=ME)
     assert again.state is TaskState.WAITING
     assert office.open_ask(again).gate
 
@@ -242,7 +242,7 @@ def test_a_spent_approval_is_not_used_twice(office: Office) -> None:
 def test_a_restart_without_a_gate_heeds_a_policy_that_forbids_now(office: Office) -> None:
     task = office.run(office.start())
     office.rules.policy = policy_of(NEVER)
-    again = office.controller.restart(
+    again = office.controller.tasks.restart(
         task.id, by=ME, workspace=task.spec.workspace, supervisor="anna-0"
     )
     assert again.state is TaskState.FAILED
@@ -261,5 +261,5 @@ def test_a_task_keeps_the_policy_that_it_began_under(office: Office) -> None:
     task = office.start(pause_on_approval=True)
     assert task.state is TaskState.QUEUED
     office.rules.policy = NO_POLICY
-    assert isinstance(office.controller.claim(task.id, supervisor="anna-0"), Task)
+    assert isinstance(office.controller.runs.claim(task.id, supervisor="anna-0"), Task)
     assert office.open_ask(task).gate

@@ -45,10 +45,10 @@ def test_what_waits_there_is_approved_and_starts(office: Office) -> None:
 def test_what_is_asked_there_is_answered_and_goes_on(office: Office) -> None:
     """A-R80"""
     ask = office.open_ask(office.task(QUESTION))
-    office.controller.decide([Reply(ask_id=ask.id, verb=Verb.ANSWER, text="eu")], by=ME)
+    office.controller.decisions.decide([Reply(ask_id=ask.id, verb=Verb.ANSWER, text="eu")], by=ME)
     assert office.run(office.task(QUESTION)).state is TaskState.SUCCEEDED
 
 
 def test_what_was_interrupted_there_is_resumed(office: Office) -> None:
     """A-R80"""
-    assert office.run(office.controller.resume(PAUSED, by=ME)).state is TaskState.SUCCEEDED
+    assert office.run(office.controller.tasks.resume(PAUSED, by=ME)).state is TaskState.SUCCEEDED

@@ -26,7 +26,7 @@ def item(name: str = "build", **words: object) -> Spec:
 def begin(
     office: Office, name: str = "build", *, instead_of: str | None = None, **words: object
 ) -> Task:
-    return office.controller.begin_item(
+    return office.controller.plans.begin_item(
         item(name, **words), words="as they are", by=ME, instead_of=instead_of
     )
 
@@ -37,7 +37,7 @@ def progress(office: Office, *names: str) -> Progress:
         workspace="/srv/place",
         items=tuple(Item(id=name, line=1, runner="command") for name in names),
     )
-    return office.controller.progress(plan)
+    return office.controller.plans.progress(plan)
 
 
 def review(office: Office, task: Task) -> Ask:
@@ -47,10 +47,10 @@ def review(office: Office, task: Task) -> Ask:
 
 
 def say(office: Office, task: Task, text: str) -> Task:
-    office.controller.decide(
+    office.controller.decisions.decide(
         [Reply(ask_id=review(office, task).id, verb=Verb.ANSWER, text=text)], by=YOU
     )
-    return office.controller.find(task.id)
+    return office.controller.decisions.find_task(task.id)
 
 
 # --- items ----------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def test_an_item_that_came_to_nothing_is_begun_again_only_by_name(office: Office
     again = begin(office, argv=("better",), instead_of=task.id)
     assert again.id != task.id
     assert begin(office, argv=("better",)).id == again.id
-    assert office.controller.find(task.id).state is TaskState.FAILED
+    assert office.controller.decisions.find_task(task.id).state is TaskState.FAILED
 
 
 def test_the_trail_says_which_plan_a_task_belongs_to(office: Office) -> None:
@@ -91,14 +91,14 @@ def test_of_a_plan_one_task_runs_at_a_time_in_a_workspace(office: Office) -> Non
     It stays queued.
     """
     first = office.begin(begin(office))
-    second = office.controller.begin_item(item("test"), words="", by=ME, supervisor="bert-0")
+    second = office.controller.plans.begin_item(item("test"), words="", by=ME, supervisor="bert-0")
     assert second.state is TaskState.QUEUED
     with pytest.raises(WorkspaceBusy, match=first.task.id):
         office.claim(second)
     elsewhere = begin(office, "docs", workspace="/srv/elsewhere")
     assert office.claim(elsewhere).task.state is TaskState.RUNNING
     assert office.claim(office.start()).task.state is TaskState.RUNNING
-    office.controller.finish(first.run, DONE)
+    office.controller.runs.finish(first.run, DONE)
     assert office.claim(second).task.state is TaskState.RUNNING
 
 
@@ -110,9 +110,9 @@ def test_of_many_who_start_tasks_of_one_workspace_at_once_one_does(open_store: O
         with ThreadPoolExecutor(4) as pool:
             tried = list(pool.map(_claimed, offices, tasks))
         (winner,) = [claimed for claimed in tried if claimed]
-        offices[0].controller.release(winner.run, why="enough")
+        offices[0].controller.runs.release(winner.run, why="enough")
         for task in tasks:
-            offices[0].controller.cancel(task.id, by=ME)
+            offices[0].controller.tasks.cancel(task.id, by=ME)
 
 
 def test_of_many_who_begin_an_item_at_once_all_get_the_same_task(open_store: Open) -> None:
@@ -137,24 +137,24 @@ def test_a_decision_counts_also_while_another_task_of_the_plan_runs(office: Offi
     office.begin(begin(office, "test"))
     with office.controller.store.read() as view:
         (ask,) = view.open_asks_of(waiting.id)
-    office.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)
-    resumed = office.controller.resume(waiting.id, by=ME, supervisor="bert-0")
+    office.controller.decisions.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)
+    resumed = office.controller.tasks.resume(waiting.id, by=ME, supervisor="bert-0")
     assert resumed.state is TaskState.QUEUED
 
 
 def test_a_plan_begins_anew_only_when_all_of_it_has_ended(office: Office) -> None:
     task = begin(office)
     with pytest.raises(Conflict, match="build is queued"):
-        office.controller.begin_plan_anew(PATH, by=ME)
+        office.controller.plans.begin_plan_anew(PATH, by=ME)
     office.run(task)
-    office.controller.begin_plan_anew(PATH, by=ME)
+    office.controller.plans.begin_plan_anew(PATH, by=ME)
     assert begin(office).id != task.id
-    assert office.controller.find(task.id).state is TaskState.SUCCEEDED
+    assert office.controller.decisions.find_task(task.id).state is TaskState.SUCCEEDED
 
 
 def test_what_a_plan_has_done_it_knows_also_when_the_task_is_forgotten(office: Office) -> None:
     task = office.run(begin(office))
-    office.controller.forget(task.id, by=ME)
+    office.controller.tasks.forget(task.id, by=ME)
     (stand,) = progress(office, "build").stands
     assert (stand.state, stand.task) == ("succeeded", None)
 
@@ -163,9 +163,9 @@ def test_how_an_item_came_to_nothing_is_not_forgotten(office: Office) -> None:
     """Else it would look as if it had never begun, or were done."""
     task = office.run(begin(office), FAILED)
     with pytest.raises(Conflict, match=f"build of plan {PATH}"):
-        office.controller.forget(task.id, by=ME)
+        office.controller.tasks.forget(task.id, by=ME)
     again = begin(office, argv=("better",), instead_of=task.id)
-    office.controller.forget(task.id, by=ME)
+    office.controller.tasks.forget(task.id, by=ME)
     assert begin(office, argv=("better",)).id == again.id
 
 
@@ -203,8 +203,8 @@ def test_work_that_is_to_change_goes_on_in_its_session_with_the_feedback(office:
     task = say(office, office.run(begin(office, review=True)), "request changes: make it blue")
     assert task.state is TaskState.QUEUED
     run = office.begin(task).run
-    assert (run.resumed_from, office.controller.feedback(run)) == (1, ["make it blue"])
-    again = office.controller.finish(run, DONE)
+    assert (run.resumed_from, office.controller.asks.feedback(run)) == (1, ["make it blue"])
+    again = office.controller.runs.finish(run, DONE)
     assert again.state is TaskState.WAITING
     assert say(office, again, "approve").state is TaskState.SUCCEEDED
 
@@ -212,9 +212,11 @@ def test_work_that_is_to_change_goes_on_in_its_session_with_the_feedback(office:
 def test_feedback_is_for_the_session_that_was_reviewed(office: Office) -> None:
     """D-R31: a restart begins with nothing."""
     task = say(office, office.run(begin(office, review=True)), "request changes: make it blue")
-    office.controller.cancel(task.id, by=ME)
-    run = office.begin(office.controller.restart(task.id, by=ME, workspace=task.spec.workspace)).run
-    assert office.controller.feedback(run) == []
+    office.controller.tasks.cancel(task.id, by=ME)
+    run = office.begin(
+        office.controller.tasks.restart(task.id, by=ME, workspace=task.spec.workspace)
+    ).run
+    assert office.controller.asks.feedback(run) == []
 
 
 def test_rejected_work_has_failed(office: Office) -> None:
@@ -225,8 +227,8 @@ def test_rejected_work_has_failed(office: Office) -> None:
 def test_a_review_that_nobody_gives_in_time_is_a_rejection(office: Office) -> None:
     task = office.run(begin(office, review=True, expires_after=1000))
     office.now += 2000
-    office.controller.recover()
-    failed = office.controller.find(task.id)
+    office.controller.runs.recover()
+    failed = office.controller.decisions.find_task(task.id)
     assert (failed.state, failed.message) == (TaskState.FAILED, "nobody settled it in time")
 
 
@@ -239,7 +241,7 @@ def test_what_is_no_review_is_refused_and_leaves_the_work_waiting(
     task = office.run(begin(office, review=True))
     with pytest.raises(Misuse, match="takes one of: approve, approve and stop"):
         say(office, task, text)
-    assert office.controller.find(task.id).state is TaskState.WAITING
+    assert office.controller.decisions.find_task(task.id).state is TaskState.WAITING
 
 
 def test_no_file_reviews(office: Office) -> None:
@@ -256,10 +258,12 @@ def test_no_file_reviews(office: Office) -> None:
 def test_a_question_of_a_process_that_is_called_review_is_no_review(office: Office) -> None:
     run = office.begin(begin(office)).run
     ask = office.ask(run, "review", choices=("approve", "nothing"))
-    task = office.controller.finish(run, DONE)
+    task = office.controller.runs.finish(run, DONE)
     assert not ask.review
-    office.controller.decide([Reply(ask_id=ask.id, verb=Verb.ANSWER, text="nothing")], by=ME)
-    assert office.controller.find(task.id).state is TaskState.QUEUED
+    office.controller.decisions.decide(
+        [Reply(ask_id=ask.id, verb=Verb.ANSWER, text="nothing")], by=ME
+    )
+    assert office.controller.decisions.find_task(task.id).state is TaskState.QUEUED
 
 
 def test_a_command_that_was_approved_needs_a_new_approval_to_change_its_work(
@@ -272,25 +276,27 @@ def test_a_command_that_was_approved_needs_a_new_approval_to_change_its_work(
     task = begin(office, review=True, pause_on_approval=True)
     with office.controller.store.read() as view:
         (ask,) = view.open_asks_of(task.id)
-    office.controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)
-    changed = say(office, office.run(office.controller.find(task.id)), "request changes: again")
+    office.controller.decisions.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)
+    changed = say(
+        office, office.run(office.controller.decisions.find_task(task.id)), "request changes: again"
+    )
     assert changed.state is TaskState.PAUSED
-    held = office.controller.resume(task.id, by=ME)
+    held = office.controller.tasks.resume(task.id, by=ME)
     assert held.state is TaskState.WAITING
     asked = review(office, held)
     assert (asked.kind, asked.gate) == (AskKind.APPROVAL, True)
-    office.controller.decide([Reply(ask_id=asked.id, verb=Verb.APPROVE)], by=ME)
-    run = office.begin(office.controller.find(task.id)).run
-    assert office.controller.feedback(run) == ["again"]
+    office.controller.decisions.decide([Reply(ask_id=asked.id, verb=Verb.APPROVE)], by=ME)
+    run = office.begin(office.controller.decisions.find_task(task.id)).run
+    assert office.controller.asks.feedback(run) == ["again"]
 
 
 def test_cancelled_work_is_not_reviewed(office: Office) -> None:
     task = begin(office, review=True)
     run = office.begin(task).run
-    office.controller.cancel(task.id, by=ME)
-    assert office.controller.finish(run, DONE).state is TaskState.CANCELED
+    office.controller.tasks.cancel(task.id, by=ME)
+    assert office.controller.runs.finish(run, DONE).state is TaskState.CANCELED
     waiting = office.run(begin(office, "test", review=True))
     ask = review(office, waiting)
-    assert office.controller.cancel(waiting.id, by=ME).state is TaskState.CANCELED
+    assert office.controller.tasks.cancel(waiting.id, by=ME).state is TaskState.CANCELED
     with office.controller.store.read() as view:
         assert view.ask(ask.id).state is AskState.WITHDRAWN

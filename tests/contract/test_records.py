@@ -16,7 +16,7 @@ def kin(office: Office, task: Task) -> list[tuple[int | None, int | None, int | 
 
 
 def restarted(office: Office, task: Task) -> Task:
-    return office.controller.restart(task.id, by=ME, workspace=task.spec.workspace)
+    return office.controller.tasks.restart(task.id, by=ME, workspace=task.spec.workspace)
 
 
 def test_a_task_that_is_paused_resumed_waits_goes_on_and_is_restarted_has_its_lineage(
@@ -24,9 +24,11 @@ def test_a_task_that_is_paused_resumed_waits_goes_on_and_is_restarted_has_its_li
 ) -> None:
     """D-R34, D-R40, D-R44: running to paused, paused to running, running to waiting, waiting to running, running to failed."""
     task = office.run(office.start(), INTERRUPTED)
-    task = office.run(office.controller.resume(task.id, by=ME), ASKS_90)
-    office.controller.decide([Reply(ask_id=office.open_ask(task).id, verb=Verb.APPROVE)], by=ME)
-    task = office.run(office.controller.find(task.id), FAILED)
+    task = office.run(office.controller.tasks.resume(task.id, by=ME), ASKS_90)
+    office.controller.decisions.decide(
+        [Reply(ask_id=office.open_ask(task).id, verb=Verb.APPROVE)], by=ME
+    )
+    task = office.run(office.controller.decisions.find_task(task.id), FAILED)
     task = office.run(restarted(office, task))
     assert states(office, task) == ["paused", "waiting", "failed", "succeeded"]
     assert kin(office, task) == [(None, None, None), (1, None, None), (2, None, 4), (None, 3, None)]
@@ -46,7 +48,7 @@ def test_a_paused_run_that_is_restarted_stays_paused_and_is_superseded(office: O
 def test_a_resume_is_by_whoever_started_it(office: Office) -> None:
     """D-R20: the runner of a task is part of what it is; a resume has no word for another one."""
     task = office.run(office.start(), INTERRUPTED)
-    resumed = office.controller.resume(task.id, by=ME)
+    resumed = office.controller.tasks.resume(task.id, by=ME)
     assert resumed.spec == task.spec
     again = office.run(resumed, INTERRUPTED)
     assert restarted(office, again).spec.runner == task.spec.runner
@@ -55,7 +57,7 @@ def test_a_resume_is_by_whoever_started_it(office: Office) -> None:
 def test_a_run_that_never_started_is_a_run_of_its_own(office: Office) -> None:
     task = office.start()
     claimed = office.claim(task)
-    returned = office.controller.release(
+    returned = office.controller.runs.release(
         claimed.run, why="its supervisor died before the gate opened"
     )
     assert returned.state is TaskState.QUEUED

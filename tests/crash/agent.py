@@ -90,7 +90,7 @@ def _conversation(stage: Stage) -> Sentences:
     controller = open_controller(str(root))
     tasks = [task.id for task in ledger(stage).tasks]
     told = [
-        out_of_order([msgspec.json.decode(body) for body in controller.messages(task)])
+        out_of_order([msgspec.json.decode(body) for body in controller.agents.messages(task)])
         for task in tasks
     ]
     controller.store.close()

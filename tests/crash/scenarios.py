@@ -123,7 +123,7 @@ class Hasty(Tale):
         ) -> ActiveRun | Task:
             del call, may_start
             shim.open_gate()
-            self._controller.execute(active.run, shim=shim.identity)
+            self._controller.runs.execute(active.run, shim=shim.identity)
             return active
 
         Supervisor._open_gate = open_gate  # type: ignore[method-assign]  # this process ends with the step

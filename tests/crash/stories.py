@@ -98,7 +98,7 @@ def _recover(stage: Stage) -> None:
     """Do what every command does first."""
     if (stage.work / STORE).exists():
         controller = open_controller(str(stage.work / STORE))
-        controller.recover()
+        controller.runs.recover()
         with controller.store.read() as view:
             assert first_broken(view.trail()) is None, "the audit trail is broken"
         controller.store.close()

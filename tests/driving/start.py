@@ -21,8 +21,10 @@ def main(root: str, prompt: str, *flags: str) -> int:
         pause_on_approval="--ask" in flags,
         on_rejection=OnRejection.TELL,
     )
-    task = controller.start(
-        spec, by=controller.principal(), supervisor=None if "--queue" in flags else supervisor.name
+    task = controller.tasks.start(
+        spec,
+        by=controller.decisions.principal(),
+        supervisor=None if "--queue" in flags else supervisor.name,
     )
     if "--queue" not in flags:
         task = supervisor.run(task)

@@ -170,7 +170,7 @@ def hostile_trail(place: Path) -> list[str]:
     words = [word.encode("utf-8", "replace").decode() for word in words if len(word) < 10_000]
     controller = open_controller(str(place))
     spec = Spec(runner="command", argv=("true",), workspace="/")
-    task = controller.start(spec, by=controller.principal())
+    task = controller.tasks.start(spec, by=controller.decisions.principal())
     store = controller.store
     with store.change() as tx:
         for word in words:

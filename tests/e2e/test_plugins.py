@@ -20,7 +20,9 @@ import msgspec
 from adjourn.core.agent.calls import Look, Report
 from adjourn.core.ask import Question
 from adjourn.core.errors import Misuse
-from adjourn.ports.notifier import NotifierKind, Prepared
+from adjourn.core.outcome import Completed, Failed, Interrupted, Waits
+from adjourn.core.policy.judgement import Effect
+from adjourn.ports.notifier import NotifierKind, PreparedNotifier
 from adjourn.ports.runner import RunnerKind
 
 
@@ -47,6 +49,8 @@ class FakeDriver:
             while not self.is_stopped:
                 time.sleep(0.05)
             return 130
+        if self.drive.task.spec.prompt == "bad luck":
+            return 42
         self.drive.ask(Question(prompt="Who are you?", key="who"))
         return 10
 
@@ -70,9 +74,25 @@ def diagnose(environment, *, workspace):
     return "the fake can do all"
 
 
+class FakeExits:
+    effect = Effect.UNKNOWN
+    needs_session = True
+    makes_calls = True
+
+    def meaning(self, exit, standing):
+        if exit.interrupted or exit.code == 130:
+            return Interrupted()
+        if exit.code == 10:
+            return Waits()
+        if exit.code == 42:
+            return Failed("42 means bad luck")
+        return Completed(standing.told) if exit.code == 0 else Failed("it failed")
+
+
 RUNNER = RunnerKind(
     name="fake",
     driver="fake_plugin:FakeDriver",
+    exits="fake_plugin:FakeExits",
     options="fake_plugin:read_options",
     session_check="fake_plugin:check_session",
     doctor="fake_plugin:diagnose",
@@ -93,7 +113,7 @@ class FileNotifier:
 
 def prepare(values, settings):
     path = values["append_to"]
-    return Prepared(notifier=FileNotifier(path), name="file", shown=path)
+    return PreparedNotifier(notifier=FileNotifier(path), name="file", shown=path)
 
 
 NOTIFIER = NotifierKind(
@@ -183,7 +203,7 @@ def _shown(person: Person, task: dict[str, str]) -> dict[str, str]:
 
 
 def test_a_runner_of_another_package_starts_asks_and_resumes(person: Person) -> None:
-    """D-R58: start, resume with a session reference and replies, and whether it can be resumed."""
+    """D-R58: start, resume with a reference and replies, what an exit meant, can it be resumed."""
     person.adjourn("run", "--runner", "fake", "--option", "greeting=Hi", "greet me", expect=10)
     task = _task(person)
     assert task["runner"] == "fake"
@@ -210,6 +230,12 @@ def test_it_is_interrupted_and_can_be_resumed(person: Person) -> None:
     assert task["state"] == "paused"
     person.adjourn("resume", task["task_id"])
     assert _shown(person, task)["final_message"] == "Hello, again in fake-session"
+
+
+def test_it_says_what_an_exit_meant(person: Person) -> None:
+    """D-R58."""
+    said = person.adjourn("run", "--runner", "fake", "bad luck", expect=1)
+    assert "42 means bad luck" in said
 
 
 def test_plans_doctor_and_help_know_it(person: Person) -> None:

@@ -130,9 +130,9 @@ def test_a_listing_says_what_a_rule_matches_and_would_have_matched(shell: Shell)
 def test_only_the_last_hundred_calls_are_looked_at(shell: Shell) -> None:
     controller = open_controller(str(shell.store))
     for _ in range(103):
-        controller.start(
+        controller.tasks.start(
             Spec(runner="command", argv=("ls",), workspace=str(shell.place)),
-            by=controller.principal(),
+            by=controller.decisions.principal(),
         )
     controller.store.close()
     matched = added(shell, "--", "ls")["matched"]

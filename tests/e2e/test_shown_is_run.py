@@ -112,17 +112,17 @@ class Stage:
 
     def asked(self, spec: Spec) -> tuple[Ask, Call]:
         """Have a command ask for approval of itself; its first run needs no process to do so."""
-        task = self.controller.start(spec, by=ME)
-        claimed = self.controller.claim(task.id, supervisor="nobody")
+        task = self.controller.tasks.start(spec, by=ME)
+        claimed = self.controller.runs.claim(task.id, supervisor="nobody")
         assert isinstance(claimed, Claimed)
-        self.controller.execute(claimed.run, shim=shim_of(claimed.run.id))
-        self.controller.finish(claimed.run, Exit(code=90))
+        self.controller.runs.execute(claimed.run, shim=shim_of(claimed.run.id))
+        self.controller.runs.finish(claimed.run, Exit(code=90))
         (ask,) = self.controller.scene(task.id).open_asks
         return ask, self.controller.scene(task.id).calls[ask.call or 0]
 
     def approve(self, ask: Ask, *, value: str | None, edited: bytes | None) -> Call:
         """Approve, and return the call as the receipt shows it."""
-        self.controller.decide(
+        self.controller.decisions.decide(
             [Reply(ask_id=ask.id, verb=Verb.APPROVE, text=value, edited=edited)], by=ME
         )
         with self.controller.store.read() as view:

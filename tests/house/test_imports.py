@@ -55,11 +55,11 @@ HEAVY = {
     ),
     *(
         f"adjourn.controller.{part}"
-        for part in ("whole", "equipped", "tasks", "runs", "asking", "signing", "proofs")
+        for part in ("agents", "asks", "batches", "controller", "documents", "edits", "endings")
     ),
     *(
         f"adjourn.controller.{part}"
-        for part in ("edits", "endings", "gate", "histories", "inside", "openings", "standing")
+        for part in ("gate", "plans", "reasons", "runs", "signing", "standing", "tasks")
     ),
     *(
         f"adjourn.core.{part}"
@@ -80,7 +80,7 @@ HEAVY = {
         "adjourn.supervision.workspace_notes",
         "adjourn.ports.world",
         "adjourn.process.processes",
-        "adjourn.workspace.files",
+        "adjourn.workspace.command_files",
         "adjourn.wiring.controller",
     ),
 }
@@ -203,3 +203,64 @@ def imported_on_import(path: Path) -> Iterator[str]:
                 yield module.partition(".")[0]
             case node:
                 waiting.extend(ast.iter_child_nodes(node))
+
+
+def test_an_import_inside_a_function_says_why() -> None:
+    """An optional package, or a comment: that it is slow and seldom needed, best with a bench."""
+    found = [
+        f"{path.relative_to(PACKAGE)}:{line}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for line in unexplained_imports(path.read_text())
+    ]
+    assert found == []
+
+
+def test_an_import_without_a_reason_is_found() -> None:
+    source = """
+import os
+
+def explained():
+    # Slow to import
+    import json
+    import yaml
+
+    import psycopg
+    from shutil import (  # slow
+        rmtree,
+    )
+
+def unexplained():
+    import json
+    from os import (
+        path,
+    )
+"""
+    assert unexplained_imports(source) == [15, 16]
+
+
+def unexplained_imports(source: str) -> list[int]:
+    """Return the lines of imports inside functions without a comment on them or right above."""
+    optional = {package for packages, _ in HOMES.values() for package in packages}
+    lines = source.splitlines()
+    imports: dict[int, ast.Import | ast.ImportFrom] = {}
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    imports[node.lineno] = node
+    found: list[int] = []
+    explained: set[int] = set()  # the last line of each import that has its reason
+    for line, node in sorted(imports.items()):
+        last = node.end_lineno or line
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if (
+            {module.partition(".")[0] for module in modules} <= optional
+            or any("#" in each for each in lines[line - 1 : last])
+            or lines[line - 2].lstrip().startswith("#")
+            or line - 1 in explained
+        ):
+            explained.add(last)
+        else:
+            found.append(line)
+    return found

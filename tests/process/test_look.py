@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 from adjourn.core.call import Command
-from adjourn.workspace import files
-from adjourn.workspace.files import look_at
+from adjourn.workspace import command_files
+from adjourn.workspace.command_files import look_at
 
 OLD = time.time() - 3_600
 
@@ -24,7 +24,7 @@ def test_a_change_that_keeps_size_and_time_is_seen(tmp_path: Path) -> None:
     plan = tmp_path / "plan"
     plan.write_text("good")
     os.utime(plan, (OLD, OLD))
-    files._known.clear()
+    command_files._known.clear()
     time.sleep(2.1)
     first = digests(tmp_path, "cat", "plan")
     assert digests(tmp_path, "cat", "plan") == first
@@ -63,9 +63,9 @@ def test_a_change_through_a_mapping_is_seen(tmp_path: Path) -> None:
 
 
 def test_only_what_root_alone_can_change_is_read_once(tmp_path: Path) -> None:
-    files._known.clear()
+    command_files._known.clear()
     digests(tmp_path, "/bin/sh")
-    assert len(files._known) == (1 if os.getuid() else 0)
+    assert len(command_files._known) == (1 if os.getuid() else 0)
 
 
 def test_another_file_in_its_place_is_seen(tmp_path: Path) -> None:

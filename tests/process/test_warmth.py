@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from adjourn.process.forks.client import ForkServer
-from adjourn.process.forks.warm import WarmServer, Warmth
+from adjourn.process.forks.warm import WarmForks, WarmServer
 from tests.process.scene import PATH, Scene, Stage, eventually
 
 HERE = "tests.process.rehearsed"
@@ -28,14 +28,14 @@ def code(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def warmth(forks: ForkServer, code: Path) -> Iterator[Warmth]:
+def warmth(forks: ForkServer, code: Path) -> Iterator[WarmForks]:
     made = warmth_of(forks, code, "build")
     yield made
     made.drop()
 
 
-def warmth_of(forks: ForkServer, code: Path, rehearsal: str) -> Warmth:
-    return Warmth(
+def warmth_of(forks: ForkServer, code: Path, rehearsal: str) -> WarmForks:
+    return WarmForks(
         forks,
         modules=[HERE],
         rehearsal=f"{HERE}:{rehearsal}",
@@ -44,13 +44,13 @@ def warmth_of(forks: ForkServer, code: Path, rehearsal: str) -> Warmth:
     )
 
 
-def ready(warmth: Warmth) -> WarmServer:
+def ready(warmth: WarmForks) -> WarmServer:
     server = eventually(warmth.server)
     assert server is not None
     return server
 
 
-def told(stage: Stage, warmth: Warmth, **env: str) -> dict[str, Any]:
+def told(stage: Stage, warmth: WarmForks, **env: str) -> dict[str, Any]:
     """Return what a fork finds that gets this environment."""
     spec = stage.spec("adjourn", "_agent", env={"PATH": PATH, **env})
     shim = eventually(lambda: warmth.fork_shim(spec))
@@ -67,7 +67,7 @@ def children(pid: int) -> list[str]:
 
 
 def test_a_fork_has_its_own_environment_and_nothing_of_the_one_before(
-    stage: Stage, warmth: Warmth
+    stage: Stage, warmth: WarmForks
 ) -> None:
     os.environ["TOKEN"] = "of the worker"  # noqa: S105 -- what must not get there
     try:
@@ -86,7 +86,7 @@ def test_a_fork_has_its_own_environment_and_nothing_of_the_one_before(
 
 
 def test_a_fork_that_leaves_from_deep_inside_leaves_with_its_own_code_and_in_silence(
-    stage: Stage, warmth: Warmth
+    stage: Stage, warmth: WarmForks
 ) -> None:
     spec = stage.spec("adjourn", "_agent", env={"PATH": PATH}, entry=f"{HERE}:leave")
     scene = Scene(ready(warmth).fork_shim(spec), Path(spec.run_dir))
@@ -95,7 +95,7 @@ def test_a_fork_that_leaves_from_deep_inside_leaves_with_its_own_code_and_in_sil
     assert scene.stderr() == b""
 
 
-def test_it_is_replaced_when_the_code_changes(warmth: Warmth, code: Path) -> None:
+def test_it_is_replaced_when_the_code_changes(warmth: WarmForks, code: Path) -> None:
     before = ready(warmth).pid
     assert ready(warmth).pid == before
     code.write_text("pass  # changed")
@@ -103,7 +103,7 @@ def test_it_is_replaced_when_the_code_changes(warmth: Warmth, code: Path) -> Non
     assert ready(warmth).pid != before
 
 
-def test_it_is_replaced_when_it_has_grown(warmth: Warmth) -> None:
+def test_it_is_replaced_when_it_has_grown(warmth: WarmForks) -> None:
     before = ready(warmth).pid
     os.kill(before, signal.SIGUSR2)
     assert eventually(lambda: warmth.server() is None)
@@ -129,7 +129,7 @@ def test_one_that_dies_while_it_warms_is_replaced(forks: ForkServer, code: Path)
     warmth.drop()
 
 
-def test_one_that_was_killed_costs_no_start(stage: Stage, warmth: Warmth) -> None:
+def test_one_that_was_killed_costs_no_start(stage: Stage, warmth: WarmForks) -> None:
     server = ready(warmth)
     os.kill(server.pid, signal.SIGKILL)
     assert eventually(server.has_hung_up)

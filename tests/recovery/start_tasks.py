@@ -13,7 +13,7 @@ def main(root: str, count: int, *argv: str) -> int:
     controller = open_controller(root)
     for _ in range(count):
         spec = Spec(**command_work(list(argv)), workspace=os.getcwd(), pause_on_approval=True)
-        print(controller.start(spec, by=controller.principal()).id)
+        print(controller.tasks.start(spec, by=controller.decisions.principal()).id)
     controller.store.close()
     return 0
 

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.shell import until
 from tests.postgres import Server
 from tests.recovery.test_lagging_replica import Snapshots, programs, promote  # noqa: F401 -- a fixture
-from tests.shared.conftest import Machine, Roles, as_role, machine  # noqa: F401 -- fixtures
+from tests.shared.conftest import Machine, Roles, as_role, machine  # noqa: F401 -- these are fixtures
 from tests.shared.test_older_copy import OLDER, copied, put_back
 
 Make = Callable[[str], Machine]

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from adjourn.core.errors import StoreProblem
-from adjourn.stores.postgres.restore_check import Seen
+from adjourn.stores.postgres.restore_check import NewestSeen
 from adjourn.stores.postgres.store import PostgresStore
 from tests.e2e.shell import until
 from tests.needs import needs
@@ -158,13 +158,13 @@ def test_no_call_runs_twice_on_a_replica_that_is_promoted_at_any_commit(
 
 def test_a_process_that_is_behind_does_not_put_back_what_another_has_seen(tmp_path: Path) -> None:
     path = str(tmp_path / "seen.json")
-    late = Seen(path)
+    late = NewestSeen(path)
     late.note(1, b"one")
-    early = Seen(path)
+    early = NewestSeen(path)
     early.note(2, b"two")
     early.keep_synced(name="it")
     late.keep_synced(name="it")
-    assert (late.place, Seen(path).place) == (2, 2)
+    assert (late.place, NewestSeen(path).place) == (2, 2)
 
 
 def test_a_worker_that_lives_on_starts_nothing_that_another_process_of_its_machine_started(
@@ -201,5 +201,5 @@ def test_no_gate_opens_where_the_machine_cannot_remember_how_far_the_trail_is(
     claimed = office.claim(office.start())
     shutil.rmtree(seen)
     with pytest.raises(StoreProblem, match="cannot be written"):
-        office.controller.execute(claimed.run, shim=shim_of(claimed.run.id))
+        office.controller.runs.execute(claimed.run, shim=shim_of(claimed.run.id))
     store.close()

@@ -157,5 +157,5 @@ def states(shell: Shell, tasks: list[str]) -> list[str]:
     names = ", ".join(f"'{task}'" for task in tasks)
     return [
         row[0]
-        for row in shell.sql(f"SELECT state FROM task WHERE id IN ({names}) ORDER BY id")  # noqa: S608
+        for row in shell.sql(f"SELECT state FROM task WHERE id IN ({names}) ORDER BY id")  # noqa: S608 -- ids of our own
     ]

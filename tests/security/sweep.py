@@ -122,9 +122,9 @@ def sweep(place: Path, what: str, count: int, *, seed: int = 0) -> "Counter[tupl
                 spec = Spec(
                     runner="command", argv=target.argv, workspace=str(place), pause_on_approval=True
                 )
-                task = controller.start(spec, by=ME)
+                task = controller.tasks.start(spec, by=ME)
                 (ask,) = controller.scene(task.id).open_asks
-                controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)
+                controller.decisions.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)
                 order = f"{kind}\t{chance.randint(1, EVENTS)}\t{target.file}\t{target.other}"
                 assert said(attacker, order) == "armed"
                 with controller.store.read() as view:

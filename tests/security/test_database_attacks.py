@@ -57,7 +57,7 @@ def bot(as_role: Roles) -> Iterator[Login]:  # noqa: F811 -- the fixture
 
 
 def test_an_approver_puts_no_bytes_into_a_task_that_has_ended(
-    offices: dict[str, Office],  # noqa: F811
+    offices: dict[str, Office],  # noqa: F811 -- a fixture
     anna: Login,
 ) -> None:
     worker = offices["worker"]
@@ -74,7 +74,7 @@ def test_an_approver_puts_no_bytes_into_a_task_that_has_ended(
 
 
 def test_an_approver_puts_no_other_bytes_into_a_task_that_waits(
-    offices: dict[str, Office],  # noqa: F811
+    offices: dict[str, Office],  # noqa: F811 -- a fixture
     anna: Login,
 ) -> None:
     task, _ = offices["worker"].waiting()
@@ -83,7 +83,7 @@ def test_an_approver_puts_no_other_bytes_into_a_task_that_waits(
 
 
 def test_an_approver_lets_no_call_start_without_a_decision(
-    offices: dict[str, Office],  # noqa: F811
+    offices: dict[str, Office],  # noqa: F811 -- a fixture
     anna: Login,
 ) -> None:
     """`update call set state = 'approved'.
@@ -100,8 +100,10 @@ def test_an_approver_lets_no_call_start_without_a_decision(
     with pytest.raises(errors.InsufficientPrivilege, match="without a decision on its ask"):
         anna.execute(f"{approve}; {queue}".encode())
     settle = """
-    SELECT adjourn.write_ask(no, 'approved', call, expires_at, 1, 'db:' || session_user, 'L1', NULL, body)
-    FROM adjourn.ask WHERE state = 'pending'
+    SELECT adjourn.write_ask(
+        no, 'approved', call, expires_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 'db:' || session_user, 'L1',
+        NULL, body
+    ) FROM adjourn.ask WHERE state = 'pending'
     """
     with pytest.raises(errors.InsufficientPrivilege, match="without an event of the trail"):
         anna.execute(f"{approve}; {settle}; {queue}".encode())
@@ -109,7 +111,7 @@ def test_an_approver_lets_no_call_start_without_a_decision(
 
 
 def test_a_worker_does_not_revive_what_was_rejected_by_ending_its_task(
-    offices: dict[str, Office],  # noqa: F811
+    offices: dict[str, Office],  # noqa: F811 -- a fixture
     ci: Login,
 ) -> None:
     worker, approver = offices["worker"], offices["approver"]
@@ -133,7 +135,7 @@ def test_a_worker_does_not_revive_what_was_rejected_by_ending_its_task(
 
 
 def test_an_agent_writes_into_no_other_task_and_into_no_trail_of_it(
-    offices: dict[str, Office],  # noqa: F811
+    offices: dict[str, Office],  # noqa: F811 -- a fixture
     bot: Login,
 ) -> None:
     worker = offices["worker"]

@@ -185,7 +185,7 @@ def test_killing_ancestors_never_hides_the_shim_above_them() -> None:
 _SHIM = """
 import os, random, signal, time
 from adjourn.process import linux
-from adjourn.process.ancestry import Unreadable, find_enclosing_run
+from adjourn.process.ancestry import AncestryUnreadable, find_enclosing_run
 os.environ.pop("ADJOURN_RUN_ID", None)
 linux.rename_process("adjourn-shim")
 linux.become_subreaper()
@@ -203,7 +203,7 @@ for attempt in range(200):
         while True:
             try:
                 said = b"inside" if find_enclosing_run() else b"outside"
-            except Unreadable:
+            except AncestryUnreadable:
                 said = b"unreadable"
             if said != b"inside" or os.getppid() == shim:
                 os.write(answer, said)

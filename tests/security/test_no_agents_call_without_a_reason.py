@@ -30,7 +30,7 @@ def runner(request: pytest.FixtureRequest) -> str:
 def proposed(office: Office, runner: str, *, asks: bool = True) -> Proposed:
     """Return a call of an agent that waits for a person, or was let through because nobody wants to be asked."""
     task, run = begun(office, asks=asks, runner=runner)
-    (held,) = office.controller.propose_batch(run.id, [wanted()])
+    (held,) = office.controller.agents.propose_batch(run.id, [wanted()])
     assert held.call is not None
     return task, run, held.call
 
@@ -38,9 +38,13 @@ def proposed(office: Office, runner: str, *, asks: bool = True) -> Proposed:
 def let_go(office: Office, run: Run, call: Call, runner: str) -> Call | None:
     """Have a call start, by the way of its runner; None if it does not."""
     if runner != "agent":
-        return office.controller.hand_out(run.id, call)
-    claimed = office.controller.claim_call(run, call)
-    return office.controller.execute_call(run, claimed, shim=shim_of(run.id)) if claimed else None
+        return office.controller.agents.hand_out(run.id, call)
+    claimed = office.controller.agents.claim_call(run, call)
+    return (
+        office.controller.agents.execute_call(run, claimed, shim=shim_of(run.id))
+        if claimed
+        else None
+    )
 
 
 def forged(office: Office, call: Call, **changes: object) -> Call:
@@ -98,10 +102,10 @@ def test_what_changed_between_claim_and_start_does_not_start(office: Office) -> 
     office.reply(office.open_ask(task), Verb.APPROVE)
     with office.controller.store.read() as view:
         approved = view.call(task.id, call.number)
-    claimed = office.controller.claim_call(run, approved)
+    claimed = office.controller.agents.claim_call(run, approved)
     assert claimed is not None
     forged(office, claimed, ask=None)
-    assert office.controller.execute_call(run, claimed, shim=shim_of(run.id)) is None
+    assert office.controller.agents.execute_call(run, claimed, shim=shim_of(run.id)) is None
     assert "the audit trail has no such call" in asked_why(office, task)
 
 
@@ -136,7 +140,7 @@ def test_a_command_without_its_ask_does_not_start(office: Office) -> None:
         current = tx.task(task.id)
         queued = {"state": TaskState.QUEUED, "next_call": 1, "version": current.version + 1}
         tx.save_task(current, msgspec.structs.replace(current, **queued))
-    stopped = office.controller.claim(task.id, supervisor="anna-0")
+    stopped = office.controller.runs.claim(task.id, supervisor="anna-0")
     assert isinstance(stopped, Task)
     assert stopped.state is TaskState.WAITING
     assert "the audit trail has no such call" in asked_why(office, task)
@@ -147,7 +151,7 @@ def test_a_command_that_changed_after_its_claim_does_not_start(office: Office) -
     office.reply(office.open_ask(task), Verb.APPROVE)
     claimed = office.claim(office.task(task.id))
     forged(office, claimed.call, ask=None)
-    stopped = office.controller.execute(claimed.run, shim=shim_of(claimed.run.id))
+    stopped = office.controller.runs.execute(claimed.run, shim=shim_of(claimed.run.id))
     assert isinstance(stopped, Task)
     assert stopped.state is TaskState.WAITING
     assert "the audit trail has no such call" in asked_why(office, task)

@@ -64,13 +64,13 @@ def test_a_pinned_script_sees_nothing_else_than_one_that_is_not(tmp_path: Path) 
             plain = subprocess.run(
                 argv, cwd=tmp_path, capture_output=True, stdin=subprocess.DEVNULL, check=False
             )
-            task = controller.start(
+            task = controller.tasks.start(
                 Spec(runner="command", argv=argv, workspace=str(tmp_path), pause_on_approval=True),
                 by=ME,
             )
             (ask,) = controller.scene(task.id).open_asks
-            controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)
-            supervisor.run(controller.find(task.id))
+            controller.decisions.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)
+            supervisor.run(controller.decisions.find_task(task.id))
             with controller.store.read() as view:
                 run = view.run(task.id, 2)
                 shown = command_of(view.call(task.id, 1).body).files[str(script)]

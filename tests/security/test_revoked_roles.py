@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.controller.transaction import POLICY, Steps
+from adjourn.controller.transaction import POLICY, Transaction
 from adjourn.core.ask import Proposal, Verb
 from adjourn.core.errors import StoreRefused
 from adjourn.core.states import AskMove, AskState, CallState
@@ -58,14 +58,15 @@ def test_a_process_is_handed_no_call_whose_approver_lost_its_role(
     deploy = Proposal(prompt="Deploy?", tool="deploy", body=b'{"arguments":{}}', key="deploy")
     with contextlib.closing(PostgresStore(as_role("bot", of="agent"))) as store:
         agent = Office(store, new_id=new_id, authoriser=DatabaseAuthoriser(str(tmp_path), store))
+        agent.now = store.now()
         run = worker.begin(worker.start()).run
         store.key = worker_store.run_key(run.task_id)
-        ask, _ = agent.controller.propose(run.id, deploy)
-        worker.controller.finish(run, ASKS_10)
+        ask, _ = agent.controller.asks.propose(run.id, deploy)
+        worker.controller.runs.finish(run, ASKS_10)
         approver.reply(ask, Verb.APPROVE)
         postgres.do(f"REVOKE adjourn_approver FROM {approver.me.name.removeprefix('db:')}")
         again = worker.begin(worker.task(run.task_id)).run
-        asked, call = agent.controller.propose(again.id, deploy)
+        asked, call = agent.controller.asks.propose(again.id, deploy)
         assert (asked.is_open, call.state) == (True, CallState.PENDING)
         assert asked.id != ask.id
 
@@ -76,12 +77,12 @@ def test_an_agent_takes_back_no_approval_of_a_call_that_it_keeps(
     worker, agent, approver = offices["worker"], offices["agent"], offices["approver"]
     deploy = Proposal(prompt="Deploy?", tool="deploy", body=b'{"arguments":{}}', key="deploy")
     run = worker.begin(worker.start()).run
-    ask, _ = agent.controller.propose(run.id, deploy)
-    worker.controller.finish(run, ASKS_10)
+    ask, _ = agent.controller.asks.propose(run.id, deploy)
+    worker.controller.runs.finish(run, ASKS_10)
     approver.reply(ask, Verb.APPROVE)
     again = worker.begin(worker.task(run.task_id)).run
     _take_back_refused(agent, ask.id)
-    approved, call = agent.controller.propose(again.id, deploy)
+    approved, call = agent.controller.asks.propose(again.id, deploy)
     assert (approved.state, call.state) == (AskState.APPROVED, CallState.EXECUTING)
     _take_back_refused(agent, ask.id)
 
@@ -92,6 +93,6 @@ def _take_back_refused(agent: Office, ask_id: str) -> None:
 
 
 def _take_back(agent: Office, ask_id: str) -> None:
-    with agent.controller.store.change() as tx:
-        step = Steps(tx, now=agent.now, new_id=new_id)
-        step.settle_ask(tx.ask(ask_id), AskMove.WITHDRAW, text="no", by=POLICY)
+    with agent.controller.store.change() as rows:
+        tx = Transaction(rows, now=agent.now, new_id=new_id)
+        tx.settle_ask(rows.ask(ask_id), AskMove.WITHDRAW, text="no", by=POLICY)

@@ -69,12 +69,12 @@ def test_a_swap_that_is_put_back_before_the_run_ends_is_not_silent(
                     workspace=str(tmp_path),
                     pause_on_approval=True,
                 )
-                task = controller.start(spec, by=ME)
+                task = controller.tasks.start(spec, by=ME)
                 (ask,) = controller.scene(task.id).open_asks
-                controller.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)
+                controller.decisions.decide([Reply(ask_id=ask.id, verb=Verb.APPROVE)], by=ME)
                 order = f"{kind}\t{number}\t{target.file}\t{target.other}\t{target.sign}"
                 assert said(attacker, order) == "armed"
-                supervisor.run(controller.find(task.id))
+                supervisor.run(controller.decisions.find_task(task.id))
                 said(attacker, "stop")
                 with controller.store.read() as view:
                     told = [

@@ -7,5 +7,5 @@ from tests.contract.office import Office
 
 def desk(store: Store) -> Office:
     office = Office(store)
-    office.controller._new_id = new_id
+    office.context.new_id = new_id
     return office

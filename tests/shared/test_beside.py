@@ -44,7 +44,7 @@ def queue(
             prompt="go",
             on_rejection=OnRejection.TELL,
         )
-        task = controller.start(spec, by=Principal(name=f"uid:{os.getuid()}"))
+        task = controller.tasks.start(spec, by=Principal(name=f"uid:{os.getuid()}"))
         controller.store.close()
         return task.id
 

@@ -105,9 +105,9 @@ class Person(threading.Thread):
                 argv=COMMANDS[len(self.started) % 2],
                 workspace=str(self.machine.work),
             )
-            self.started.add(self._controller.start(spec, by=self._me).id)
+            self.started.add(self._controller.tasks.start(spec, by=self._me).id)
         for ask in asks[:3]:
-            self._controller.decide([Reply(ask_id=ask, verb=Verb.APPROVE)], by=self._me)
+            self._controller.decisions.decide([Reply(ask_id=ask, verb=Verb.APPROVE)], by=self._me)
             self.approved.add(ask)
 
     def start_by_command(self) -> None:

@@ -27,12 +27,12 @@ def a_family(office: Office) -> tuple[str, str]:
     """Return a parent that waits for its child, and the child, which waits for a person."""
     parent = office.begin(office.start())
     spec = Spec(runner="command", argv=("./child",), workspace="/w", parent_run=parent.run.id)
-    child = office.controller.start(
+    child = office.controller.tasks.start(
         spec, by=Principal(name=ME.name, inside_run=parent.run.id), key="run:./child"
     )
-    office.controller.leave_open(parent.run.id, child)
-    office.controller.finish(parent.run, ASKS_10)
-    office.controller.finish(office.begin(child).run, ASKS_90)
+    office.controller.tasks.leave_open(parent.run.id, child)
+    office.controller.runs.finish(parent.run, ASKS_10)
+    office.controller.runs.finish(office.begin(child).run, ASKS_90)
     return parent.task.id, child.id
 
 
@@ -49,17 +49,21 @@ def meddle(url: str, seed: int, families: list[tuple[str, str]]) -> Counter[str]
         asks = [ask.id for _, child in families for ask in view.asks(child)]
     verbs = [Verb.APPROVE, Verb.REJECT]
     acts: list[Callable[[], object]] = [
-        lambda: controller.resume(chance.choice(families)[1], Resumption(approve_all=True), by=ME),
-        lambda: controller.resume(chance.choice(families)[1], Resumption(reject_all=True), by=ME),
-        lambda: controller.decide(
+        lambda: controller.tasks.resume(
+            chance.choice(families)[1], Resumption(approve_all=True), by=ME
+        ),
+        lambda: controller.tasks.resume(
+            chance.choice(families)[1], Resumption(reject_all=True), by=ME
+        ),
+        lambda: controller.decisions.decide(
             [Reply(ask_id=ask, verb=chance.choice(verbs)) for ask in chance.sample(asks, 3)], by=ME
         ),
-        lambda: controller.snooze(chance.sample(asks, 3), until=None, by=ME),
-        lambda: controller.cancel(chance.choice(families)[chance.randrange(2)], by=ME),
-        lambda: controller.restart(
+        lambda: controller.decisions.snooze(chance.sample(asks, 3), until=None, by=ME),
+        lambda: controller.tasks.cancel(chance.choice(families)[chance.randrange(2)], by=ME),
+        lambda: controller.tasks.restart(
             chance.choice(families)[chance.randrange(2)], by=ME, workspace="/w"
         ),
-        controller.recover,
+        controller.runs.recover,
         lambda: store.next_queued(
             "default", supervisor=f"anna-{seed}", fits=lambda _: chance.random() < 0.5
         ),

@@ -20,7 +20,7 @@ from adjourn.core.trail.events import first_broken
 from adjourn.ports.store import Change
 from adjourn.ports.world import Vanished
 from adjourn.stores.postgres.leases import PostgresLeases
-from adjourn.stores.postgres.listener import Ear
+from adjourn.stores.postgres.listener import NotifyListener
 from adjourn.stores.postgres.store import PostgresStore
 from adjourn.testing.open_stores import is_awake
 from adjourn.testing.values import a_task
@@ -87,16 +87,16 @@ def test_only_a_task_that_is_queued_or_runs_has_a_row_in_the_engine(
     assert sql(ROWS) == [("pending",), ("pending",)]
     claimed = office.begin(task)
     assert sql(ROWS) == [("running",), ("running",)]
-    office.controller.finish(claimed.run, ASKS_90)
+    office.controller.runs.finish(claimed.run, ASKS_90)
     assert office.task(task.id).state is TaskState.WAITING
     assert sql(ROWS) == []
     queued = office.reply(office.open_ask(task), Verb.APPROVE)
     assert sql(ROWS) == [("pending",), ("pending",)]
-    office.controller.pause(task.id, by=ME)
+    office.controller.tasks.pause(task.id, by=ME)
     assert sql(ROWS) == []
-    office.controller.resume(task.id, by=ME)
+    office.controller.tasks.resume(task.id, by=ME)
     assert sql(ROWS) == [("pending",), ("pending",)]
-    office.controller.cancel(queued.id, by=ME)
+    office.controller.tasks.cancel(queued.id, by=ME)
     assert sql(ROWS) == []
 
 
@@ -108,8 +108,8 @@ def test_the_engine_never_tries_again_by_itself(store: PostgresStore, sql: Sql) 
 def test_a_decision_that_is_not_saved_queues_nothing(store: PostgresStore, sql: Sql) -> None:
     office = desk(store)
     task = office.start()
-    office.controller.give_up(task.id, why="no")
-    office.controller.forget(task.id, by=ME)
+    office.controller.tasks.give_up(task.id, why="no")
+    office.controller.tasks.forget(task.id, by=ME)
     assert sql("SELECT count(*) FROM adjourn.family")[0] == (0,)
     with pytest.raises(StoreProblem), store.change() as tx:
         keep_twice(tx, a_task())
@@ -163,7 +163,7 @@ def test_workers_are_offered_different_tasks_oldest_first(opened: Open) -> None:
     assert other.next_queued("default", supervisor="b", fits=anything) is None
 
 
-def heard(store: PostgresStore, ear: Ear, *, supervisor: str) -> Task:
+def heard(store: PostgresStore, ear: NotifyListener, *, supervisor: str) -> Task:
     """Return the task that was just queued, offered because it was heard of."""
 
     def is_heard() -> bool:
@@ -216,7 +216,7 @@ def test_of_all_who_hear_of_a_task_one_gets_it(opened: Open) -> None:
 
 def claimed_by(office: Office, task: Task, supervisor: str) -> bool:
     try:
-        return isinstance(office.controller.claim(task.id, supervisor=supervisor), Claimed)
+        return isinstance(office.controller.runs.claim(task.id, supervisor=supervisor), Claimed)
     except Conflict:
         return False
 
@@ -230,12 +230,12 @@ def test_what_was_foreseen_of_a_task_counts_only_while_it_is_so(opened: Open) ->
         return heard(here, ear, supervisor="anna")
 
     gone_on = foreseen()
-    others.controller.pause(gone_on.id, by=ME)
-    others.controller.resume(gone_on.id, by=ME)
+    others.controller.tasks.pause(gone_on.id, by=ME)
+    others.controller.tasks.resume(gone_on.id, by=ME)
     assert claimed_by(office, gone_on, "anna"), "it is queued, if otherwise than it was"
     assert office.task(gone_on.id).runs == 1
     canceled = foreseen()
-    others.controller.cancel(canceled.id, by=ME)
+    others.controller.tasks.cancel(canceled.id, by=ME)
     assert not claimed_by(office, canceled, "anna")
     assert office.task(canceled.id).state is TaskState.CANCELED
     in_other_hands = foreseen()
@@ -294,7 +294,7 @@ def test_a_task_that_another_is_about_to_start_cannot_be_taken(opened: Open) -> 
 def test_a_start_that_failed_rests_before_it_is_tried_again(store: PostgresStore) -> None:
     office = desk(store)
     claimed = office.begin(office.start())
-    office.controller.fail_to_start(claimed.run, why="no room")
+    office.controller.runs.fail_to_start(claimed.run, why="no room")
     assert store.next_queued("default", supervisor="b", fits=anything) is None
     time.sleep(0.6)
     assert store.next_queued("default", supervisor="b", fits=anything) is not None
@@ -327,19 +327,19 @@ def test_whoever_lost_its_lease_writes_nothing_more(opened: Open) -> None:
     claimed = late.begin(late.start())
     next_one.processes.of_run[claimed.run.id] = late.processes.of_run[claimed.run.id]
     next_one.processes.of_run[claimed.run.id].state = Vanished()
-    assert next_one.controller.recover() == []
+    assert next_one.controller.runs.recover() == []
     time.sleep(SHORT + 0.1)
-    (lost,) = next_one.controller.recover()
+    (lost,) = next_one.controller.runs.recover()
     assert lost.state is TaskState.WAITING
     before = next_one.events(lost)
     with pytest.raises(Conflict):
-        late.controller.finish(claimed.run, DONE)
+        late.controller.runs.finish(claimed.run, DONE)
     with pytest.raises(Conflict):
-        late.controller.lose(claimed.run)
+        late.controller.runs.lose(claimed.run)
     with pytest.raises(Conflict):
-        late.controller.release(claimed.run, why="late")
+        late.controller.runs.release(claimed.run, why="late")
     with pytest.raises(Conflict):
-        late.controller.fail_to_start(claimed.run, why="late")
+        late.controller.runs.fail_to_start(claimed.run, why="late")
     assert next_one.events(lost) == before
     with next_one.controller.store.read() as view:
         assert view.call(lost.id, 1).state is CallState.UNCERTAIN
@@ -350,7 +350,7 @@ def test_a_lease_that_is_over_and_that_nobody_took_still_counts(opened: Open) ->
     office = desk(opened(lease=SHORT))
     claimed = office.begin(office.start())
     time.sleep(SHORT + 0.1)
-    assert office.controller.finish(claimed.run, DONE).state is TaskState.SUCCEEDED
+    assert office.controller.runs.finish(claimed.run, DONE).state is TaskState.SUCCEEDED
 
 
 def test_the_engine_may_take_a_lease_away_before_anybody_decides(opened: Open) -> None:
@@ -363,22 +363,22 @@ def test_the_engine_may_take_a_lease_away_before_anybody_decides(opened: Open) -
     time.sleep(SHORT + 0.1)
     assert other.next_queued("default", supervisor="b", fits=anything) is None
     with pytest.raises(Outdated):
-        office.controller.finish(claimed.run, DONE)
+        office.controller.runs.finish(claimed.run, DONE)
     office.processes.of_run[claimed.run.id].state = Vanished()
-    (lost,) = office.controller.recover()
+    (lost,) = office.controller.runs.recover()
     assert lost.state is TaskState.WAITING
 
 
 def test_a_run_that_never_started_is_queued_again_when_its_lease_is_over(opened: Open) -> None:
     office = desk(opened(lease=SHORT))
     task = office.start()
-    claimed = office.controller.claim(task.id, supervisor="dead")
+    claimed = office.controller.runs.claim(task.id, supervisor="dead")
     assert isinstance(claimed, Claimed)
     time.sleep(SHORT + 0.1)
-    (released,) = office.controller.recover()
+    (released,) = office.controller.runs.recover()
     assert released.state is TaskState.QUEUED
     with pytest.raises(Conflict):
-        office.controller.execute(claimed.run, shim=shim_of(claimed.run.id))
+        office.controller.runs.execute(claimed.run, shim=shim_of(claimed.run.id))
     assert office.run(released).state is TaskState.SUCCEEDED
 
 
@@ -391,9 +391,9 @@ def test_a_beating_supervisor_keeps_its_runs_and_others_leave_them_alone(
     for _ in range(4):
         time.sleep(SHORT / 2)
         assert leases.beat("anna-0", [claimed.run.id]) == {claimed.run.id}
-        assert office.controller.orphans() == []
+        assert office.controller.runs.orphans() == []
     leases.close()
-    assert office.controller.finish(claimed.run, DONE).state is TaskState.SUCCEEDED
+    assert office.controller.runs.finish(claimed.run, DONE).state is TaskState.SUCCEEDED
 
 
 def test_a_run_that_nobody_watches_is_lost_though_its_supervisor_lives(
@@ -407,7 +407,7 @@ def test_a_run_that_nobody_watches_is_lost_though_its_supervisor_lives(
         time.sleep(SHORT / 3)
         assert leases.beat("anna-0", []) == set()
     leases.close()
-    (released,) = office.controller.recover()
+    (released,) = office.controller.runs.recover()
     assert (released.id, released.state) == (claimed.task.id, TaskState.QUEUED)
 
 
@@ -417,7 +417,7 @@ def test_whoever_lost_a_run_is_told_by_its_next_beat(opened: Open, database: str
     claimed = office.begin(office.start())
     office.processes.of_run[claimed.run.id].state = Vanished()
     time.sleep(SHORT + 0.1)
-    assert office.controller.recover()
+    assert office.controller.runs.recover()
     assert leases.beat("anna-0", [claimed.run.id]) == set()
     assert [name for name, _, _ in opened().supervisors()] == ["anna-0"]
     leases.leave("anna-0")
@@ -436,7 +436,9 @@ def test_decisions_on_the_same_tasks_in_any_order_never_wait_in_a_circle(opened:
 
         def decide(backwards: bool, replies: list[Reply] = replies) -> str:  # noqa: FBT001 -- one of two threads
             try:
-                desk(opened()).controller.decide(replies[::-1] if backwards else replies, by=ME)
+                desk(opened()).controller.decisions.decide(
+                    replies[::-1] if backwards else replies, by=ME
+                )
             except Conflict as error:
                 return type(error).__name__
             return "decided"
@@ -452,11 +454,11 @@ def test_a_child_that_ends_and_a_parent_that_is_canceled_never_wait_in_a_circle(
     for _ in range(10):
         parent = office.begin(office.start())
         child = office.start_inside(parent.run)
-        office.controller.finish(parent.run, ASKS_90)
+        office.controller.runs.finish(parent.run, ASKS_90)
         running = office.begin(office.task(child.id))
         acts = [
-            lambda run=running.run: desk(opened()).controller.finish(run, DONE),
-            lambda name=parent.task.id: desk(opened()).controller.cancel(name, by=ME),
+            lambda run=running.run: desk(opened()).controller.runs.finish(run, DONE),
+            lambda name=parent.task.id: desk(opened()).controller.tasks.cancel(name, by=ME),
         ]
         with ThreadPoolExecutor(2) as both:
             done = list(both.map(lambda act: act(), acts))

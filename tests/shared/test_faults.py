@@ -343,7 +343,7 @@ def test_the_clock_is_the_databases_whatever_the_machine_says(
     real = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: real() + 3600 * 10**9)
     controller = open_controller(find_root(database))
-    task = controller.start(
+    task = controller.tasks.start(
         a_spec(workspace=str(tmp_path)), by=Principal(name=f"uid:{os.getuid()}")
     )
     assert abs(task.created_at - truth) < 60_000

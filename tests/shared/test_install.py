@@ -13,7 +13,7 @@ from adjourn.core.ask import Verb
 from adjourn.core.errors import StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.stores.postgres import schema
-from adjourn.stores.postgres.connection import Database
+from adjourn.stores.postgres.connection import PostgresConnection
 from adjourn.stores.postgres.store import PostgresStore
 from tests.e2e.shell import Shell
 from tests.postgres import Server
@@ -86,7 +86,7 @@ def test_a_database_of_the_first_schema_is_brought_up_to_date_with_its_queues(
     postgres: Server,
 ) -> None:
     with postgres.empty_database() as url:
-        db = Database(url)
+        db = PostgresConnection(url)
         schema._install_engine(db)
         db.all(b"CREATE SCHEMA adjourn")
         db.last(schema._steps(1))

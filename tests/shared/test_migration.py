@@ -9,6 +9,7 @@ import pytest
 
 from adjourn.core.ask import Verb
 from adjourn.core.errors import Conflict, StoreProblem
+from adjourn.core.kept_documents import SAVED
 from adjourn.core.states import TaskState
 from adjourn.core.trail.events import first_broken
 from adjourn.stores.postgres.store import PostgresStore
@@ -27,10 +28,10 @@ def lively(office: Office) -> None:
     office.run(office.start(), asking=("region",))
     parent = office.begin(office.start())
     office.start_inside(parent.run)
-    office.controller.finish(parent.run, ASKS_10)
+    office.controller.runs.finish(parent.run, ASKS_10)
     gone = office.run(office.start())
-    office.controller.forget(gone.id, by=ME)
-    office.controller.keep(task.id, "saved", b"\x00\xff")
+    office.controller.tasks.forget(gone.id, by=ME)
+    office.controller.documents.keep(task.id, SAVED, b"\x00\xff")
     office.lost()
 
 

@@ -214,7 +214,7 @@ def test_a_decision_whose_reply_is_lost_gives_the_same_receipt(wired: tuple[Wire
 @pytest.mark.parametrize("hears", [True, False])
 def test_a_connection_cut_at_any_statement_of_a_decision_leaves_all_or_nothing(
     wired: tuple[Wire, Machine],
-    hears: bool,  # noqa: FBT001
+    hears: bool,  # noqa: FBT001 -- a case of the test
 ) -> None:
     """By the program for some, below for all."""
     laid, here = wired
@@ -309,11 +309,11 @@ def test_an_end_that_is_cut_at_every_statement_in_turn_can_be_told_again(cut: Cu
     times = 0
     for office, claimed in cut.each(
         lambda office: office.begin(office.start()),
-        lambda office, claimed: office.controller.finish(claimed.run, DONE),
+        lambda office, claimed: office.controller.runs.finish(claimed.run, DONE),
     ):
         run = claimed.run
         if office.task(run.task_id).state is TaskState.RUNNING:
-            office.controller.finish(run, DONE)
+            office.controller.runs.finish(run, DONE)
         task = office.task(run.task_id)
         assert task.state is TaskState.SUCCEEDED
         assert [event.kind for event in office.events(task)].count("run_completed") == 1

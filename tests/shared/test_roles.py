@@ -13,6 +13,7 @@ from adjourn.controller.runs import Claimed
 from adjourn.core.ask import Principal, Proposal, Question, Reply, Terms, Verb, Verdict
 from adjourn.core.clarification import Request
 from adjourn.core.errors import NotFound, StoreRefused
+from adjourn.core.kept_documents import SAVED
 from adjourn.core.states import AskState, CallMove, CallState, TaskState
 from adjourn.core.task import Task
 from adjourn.core.trail.events import Event
@@ -31,6 +32,7 @@ def office_of(store: PostgresStore) -> Office:
     """Return an office whose people are logins of the database."""
     office = desk(store)
     office.me = Principal(name=f"db:{store.login[0]}")
+    office.now = store.now()  # the database believes in no other time
     return office
 
 
@@ -63,15 +65,15 @@ def test_together_they_do_all_there_is_to_do(offices: dict[str, Office]) -> None
     worker, agent, approver = offices["worker"], offices["agent"], offices["approver"]
     run = worker.begin(worker.start()).run
     ask = agent.ask(run)
-    assert worker.controller.finish(run, ASKS_90).state is TaskState.WAITING
+    assert worker.controller.runs.finish(run, ASKS_90).state is TaskState.WAITING
     assert approver.reply(ask, Verb.ANSWER, "eu").state is TaskState.QUEUED
     again = worker.begin(worker.task(ask.task_id)).run
     assert agent.ask(again).reply == "eu"
-    assert worker.controller.finish(again, DONE).state is TaskState.SUCCEEDED
+    assert worker.controller.runs.finish(again, DONE).state is TaskState.SUCCEEDED
     task, approval = worker.waiting()
     assert approver.reply(approval, Verb.APPROVE).state is TaskState.QUEUED
     assert worker.run(worker.task(task.id)).state is TaskState.SUCCEEDED
-    approver.controller.cancel(worker.start(pool="new").id, by=approver.me)
+    approver.controller.tasks.cancel(worker.start(pool="new").id, by=approver.me)
 
 
 def test_an_agent_asks_in_every_way_there_is_and_makes_the_calls_that_it_is_handed(
@@ -79,20 +81,20 @@ def test_an_agent_asks_in_every_way_there_is_and_makes_the_calls_that_it_is_hand
 ) -> None:
     worker, agent, approver = offices["worker"], offices["agent"], offices["approver"]
     run = worker.begin(worker.start()).run
-    agent.controller.keep(run.task_id, "saved", b"so far")
-    _, (question,) = agent.controller.clarify(
+    agent.controller.documents.keep(run.task_id, SAVED, b"so far")
+    _, (question,) = agent.controller.asks.clarify(
         run.id, Request(questions=(Question(prompt="Where?", key="Q1"),))
     )
     deploy = Proposal(prompt="Deploy?", tool="deploy", body=b'{"arguments":{}}', key="deploy")
-    ask, _ = agent.controller.propose(run.id, deploy)
-    worker.controller.finish(run, ASKS_10)
+    ask, _ = agent.controller.asks.propose(run.id, deploy)
+    worker.controller.runs.finish(run, ASKS_10)
     approver.reply(question, Verb.ANSWER, "eu")
     approver.reply(ask, Verb.APPROVE)
     again = worker.begin(worker.task(run.task_id)).run
-    _, call = agent.controller.propose(again.id, deploy)
+    _, call = agent.controller.asks.propose(again.id, deploy)
     assert (call.state, call.approved_by) == (CallState.EXECUTING, approver.me.name)
-    agent.controller.close_call(again.id, call, CallMove.FINISH)
-    assert worker.controller.finish(again, DONE).state is TaskState.SUCCEEDED
+    agent.controller.asks.close_call(again.id, call, CallMove.FINISH)
+    assert worker.controller.runs.finish(again, DONE).state is TaskState.SUCCEEDED
 
 
 def test_what_the_policy_never_allows_an_agent_turns_down_by_itself(
@@ -105,7 +107,7 @@ def test_what_the_policy_never_allows_an_agent_turns_down_by_itself(
     agent, worker = offices["agent"], offices["worker"]
     agent.rules.policy = policy('never = "reject"\n[[rule]]\ntool = "*"\naction = "never"\n')
     run = worker.begin(worker.start()).run
-    ask, call = agent.controller.propose(
+    ask, call = agent.controller.asks.propose(
         run.id, Proposal(prompt="Deploy?", tool="deploy", body=b'{"arguments":{}}', key="deploy")
     )
     assert (ask.state, ask.settled_by, call.state) == (
@@ -133,7 +135,7 @@ def test_an_agent_answers_nothing_and_starts_nothing(offices: dict[str, Office])
     with pytest.raises(StoreRefused):
         offices["agent"].start()
     with pytest.raises(StoreRefused):
-        offices["agent"].controller.finish(run, DONE)
+        offices["agent"].controller.runs.finish(run, DONE)
 
 
 def test_an_approver_runs_nothing(offices: dict[str, Office]) -> None:
@@ -158,9 +160,9 @@ def test_what_a_role_may_not_settle_keeps_it_from_nothing(
     with psycopg.connect(database) as owner:
         owner.execute("UPDATE absurd.r_adjourn_default SET claim_expires_at = '-infinity'")
     worker.now = office.now = worker.now + 1000
-    office.controller.recover()
+    office.controller.runs.recover()
     assert office.task(begun.task_id).state is TaskState.RUNNING
-    worker.controller.recover()
+    worker.controller.runs.recover()
     assert worker.task(begun.task_id).state is TaskState.QUEUED
     assert worker.scene_of(ask.task_id).asks[-1].state is AskState.EXPIRED
 
@@ -300,7 +302,7 @@ def test_only_an_approver_says_what_became_of_a_call_that_may_have_run(
                     "UPDATE adjourn.call SET state = %s WHERE state = 'uncertain'", [state]
                 )
     assert (
-        approver.controller.settle(task.id, 1, Verdict.RUN_AGAIN, by=approver.me).state
+        approver.controller.tasks.settle(task.id, 1, Verdict.RUN_AGAIN, by=approver.me).state
         is TaskState.QUEUED
     )
     assert worker.run(worker.task(task.id)).state is TaskState.SUCCEEDED
@@ -313,7 +315,7 @@ def test_an_approver_puts_other_bytes_only_into_what_it_approves_itself(
     task = worker.start(argv=("echo", "hello"), pause_on_approval=True)
     ask = worker.open_ask(task)
     edited = msgspec.json.encode({"argv": ["echo", "bye"], "cwd": task.spec.workspace})
-    approver.controller.decide(
+    approver.controller.decisions.decide(
         [Reply(ask_id=ask.id, verb=Verb.APPROVE, edited=edited)], by=approver.me
     )
     with psycopg.connect(as_role("second_approver", of="approver")) as bert:
@@ -338,7 +340,7 @@ def test_an_approver_approves_in_its_own_name_also_where_another_approved_before
     approver.reply(worker.open_ask(task), Verb.APPROVE)
     run = worker.begin(worker.task(task.id)).run
     deploy = Proposal(prompt="Deploy?", tool="deploy", body=b'{"arguments":{}}', key="deploy")
-    assert offices["agent"].controller.propose(run.id, deploy)[1].state is CallState.PENDING
+    assert offices["agent"].controller.asks.propose(run.id, deploy)[1].state is CallState.PENDING
     with psycopg.connect(as_role("second_approver", of="approver"), autocommit=True) as bert:
         statement = (
             "UPDATE adjourn.call SET state = 'approved', approved_by = %s WHERE state = 'pending'"
@@ -393,7 +395,8 @@ NAMED_BY = {
 }
 SEAL = b"""
 SELECT adjourn.seal_events(
-    2, ARRAY[(SELECT no FROM adjourn.task ORDER BY state = 'running' DESC LIMIT 1)], ARRAY[%b::bytea], ARRAY['\\x00'::bytea]
+    (SELECT max(version) FROM adjourn.schema_version),
+    ARRAY[(SELECT no FROM adjourn.task ORDER BY state = 'running' DESC LIMIT 1)], ARRAY[%b::bytea], ARRAY['\\x00'::bytea]
 )
 """
 
@@ -415,7 +418,7 @@ def test_the_trail_tells_of_decisions_only_what_those_say_who_may_decide(
         }
         told |= {("ask_approved", by): set() for by in ("adjourn", "policy", "file:uid:0")}
         for (kind, by), may in told.items():
-            body = event_body(Event(task_id=task.id, kind=kind, by=by, at=1))
+            body = event_body(Event(task_id=task.id, kind=kind, by=by, at=office.now))
             with (
                 contextlib.nullcontext()
                 if role in may
@@ -427,7 +430,7 @@ def test_the_trail_tells_of_decisions_only_what_those_say_who_may_decide(
 def test_a_worker_forgets_what_has_ended_and_nothing_else(offices: dict[str, Office]) -> None:
     worker = offices["worker"]
     ended, (waiting, _) = worker.run(worker.start()), worker.waiting()
-    worker.controller.forget(ended.id, by=worker.me)
+    worker.controller.tasks.forget(ended.id, by=worker.me)
     with pytest.raises(NotFound):
         worker.task(ended.id)
     assert worker.task(waiting.id).state is TaskState.WAITING
@@ -442,7 +445,7 @@ def test_a_call_that_goes_on_keeps_the_name_of_whoever_let_it_through(
     approver.reply(worker.open_ask(task), Verb.APPROVE)
     run = worker.begin(worker.task(task.id)).run
     question = worker.ask(run)
-    worker.controller.finish(run, ASKS_10)
+    worker.controller.runs.finish(run, ASKS_10)
     worker.reply(question, Verb.ANSWER, "eu")
     assert worker.run(worker.task(task.id)).state is TaskState.SUCCEEDED
     with psycopg.connect(database) as owner:
@@ -454,7 +457,7 @@ def test_a_call_that_goes_on_keeps_the_name_of_whoever_let_it_through(
 
 def test_the_roles_are_as_good_when_an_administrator_makes_them_for_the_owner(
     postgres: Server,
-    as_role: Roles,  # noqa: ARG001
+    as_role: Roles,  # noqa: ARG001 -- a fixture
 ) -> None:
     """A queue that comes later is the owner's, and so is the right to do everything."""
     postgres.make_login("adj")
@@ -487,7 +490,9 @@ FORGERIES = {
     "its own, and the trail does not tell": "'db:' || session_user, 'L1'",
 }
 APPROVE = """
-SELECT adjourn.write_ask(no, 'approved', call, expires_at, 1, {}, NULL, body) FROM adjourn.ask WHERE state = 'pending'
+SELECT adjourn.write_ask(
+    no, 'approved', call, expires_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, {}, NULL, body
+) FROM adjourn.ask WHERE state = 'pending'
 """
 
 

@@ -1,6 +1,7 @@
 """Any sequence of starts, exits, replies, crashes and changes of mind, done to two stores at once."""
 
 from collections import Counter
+from operator import attrgetter
 from typing import Any
 
 from hypothesis import strategies as st
@@ -93,8 +94,9 @@ class Life(RuleBasedStateMachine):
 
     def do(self, act: str, *arguments: Any, **options: Any) -> Any:
         """Do one thing to both controllers."""
-        self.before, self.act = self.world.rows, act
-        return self.world.do(lambda controller: getattr(controller, act)(*arguments, **options))
+        self.before, self.act = self.world.rows, act.rpartition(".")[2]
+        operation = attrgetter(act)
+        return self.world.do(lambda controller: operation(controller)(*arguments, **options))
 
     # --- what there is to choose from -------------------------------------------------------------
 
@@ -154,12 +156,12 @@ class Life(RuleBasedStateMachine):
     @initialize(specs=st.lists(specs, min_size=1, max_size=3))
     def begin_with_some(self, *, specs: list[Spec]) -> None:
         for spec in specs:
-            self.do("start", spec, by=ME)
+            self.do("tasks.start", spec, by=ME)
 
     @precondition(lambda self: len(self.rows.tasks) < ENOUGH)
     @rule(spec=specs)
     def start(self, *, spec: Spec) -> None:
-        self.do("start", spec, by=ME)
+        self.do("tasks.start", spec, by=ME)
 
     @precondition(lambda self: self.inside() and len(self.rows.tasks) < 2 * ENOUGH)
     @rule(pick=picks, leaves=st.booleans())
@@ -170,10 +172,13 @@ class Life(RuleBasedStateMachine):
     def _start_inside(self, parent: Run, *, leaves: bool) -> None:
         spec = Spec(runner="command", argv=("./child",), workspace="/w", parent_run=parent.id)
         child = self.do(
-            "start", spec, by=Principal(name="uid:1000", inside_run=parent.id), key="run:./child"
+            "tasks.start",
+            spec,
+            by=Principal(name="uid:1000", inside_run=parent.id),
+            key="run:./child",
         )
         if leaves and child.state not in ENDED:
-            self.do("leave_open", parent.id, child)
+            self.do("tasks.leave_open", parent.id, child)
 
     # --- runs begin -------------------------------------------------------------------------------
 
@@ -190,10 +195,10 @@ class Life(RuleBasedStateMachine):
     def _claim(self, task: Task, supervisor: str) -> Process:
         """Of two who want it, one gets it."""
         known = self.world.processes
-        claimed = self.do("claim", task.id, supervisor=known.living(supervisor))
+        claimed = self.do("runs.claim", task.id, supervisor=known.living(supervisor))
         process = known.of_run[claimed.run.id] = Process(claimed.run, claimed.call)
         self.ever_ran.append(claimed.run)
-        assert isinstance(self.do("claim", task.id, supervisor="another"), Refusal)
+        assert isinstance(self.do("runs.claim", task.id, supervisor="another"), Refusal)
         return process
 
     @precondition(lambda self: self.at_the_gate())
@@ -203,7 +208,7 @@ class Life(RuleBasedStateMachine):
 
     def _execute(self, process: Process) -> None:
         assert not isinstance(
-            self.do("execute", process.run, shim=shim_of(process.run.id)), Refusal
+            self.do("runs.execute", process.run, shim=shim_of(process.run.id)), Refusal
         )
         process.open_gate()
         self.started[process.call.id] += 1
@@ -214,11 +219,13 @@ class Life(RuleBasedStateMachine):
         """The same supervisor sees that there is no shim, or that the gate could not be opened."""
         process = _one(self.at_the_gate(), pick)
         if way == "no shim":
-            assert not isinstance(self.do("fail_to_start", process.run, why="no room"), Refusal)
+            assert not isinstance(
+                self.do("runs.fail_to_start", process.run, why="no room"), Refusal
+            )
             return
         if way == "a shut gate, written down":
-            self.do("execute", process.run, shim=shim_of(process.run.id))
-        assert not isinstance(self.do("release", process.run, why="the shim died"), Refusal)
+            self.do("runs.execute", process.run, shim=shim_of(process.run.id))
+        assert not isinstance(self.do("runs.release", process.run, why="the shim died"), Refusal)
 
     # --- runs end ---------------------------------------------------------------------------------
 
@@ -248,7 +255,7 @@ class Life(RuleBasedStateMachine):
         process = self._claim(_one(self.queued(), pick), supervisor)
         self._execute(process)
         for question in asked:
-            self.do("ask", process.run.id, question)
+            self.do("asks.ask", process.run.id, question)
         if has_child and not process.run.task_id.startswith(self.children()):
             self._start_inside(process.run, leaves=True)
             self._finish(process, EXIT_10)
@@ -260,20 +267,29 @@ class Life(RuleBasedStateMachine):
 
     def _finish(self, process: Process, exit_: Exit) -> None:
         process.end(exit_)
-        assert not isinstance(self.do("finish", process.run, exit_), Refusal)
+        assert not isinstance(self.do("runs.finish", process.run, exit_), Refusal)
 
     @precondition(lambda self: self.watched())
     @rule(pick=picks)
     def shim_is_killed(self, *, pick: int) -> None:
         process = _one(self.watched(), pick)
         process.vanish()
-        assert not isinstance(self.do("lose", process.run), Refusal)
+        assert not isinstance(self.do("runs.lose", process.run), Refusal)
 
     @precondition(lambda self: self.ever_ran)
     @rule(
         pick=picks,
         exit_=exits,
-        late=st.sampled_from(["finish", "execute", "release", "lose", "ask", "leave_open"]),
+        late=st.sampled_from(
+            [
+                "runs.finish",
+                "runs.execute",
+                "runs.release",
+                "runs.lose",
+                "asks.ask",
+                "tasks.leave_open",
+            ]
+        ),
     )
     def somebody_is_late(self, *, pick: int, exit_: Exit, late: str) -> None:
         """A run that has ended takes nothing more."""
@@ -281,13 +297,13 @@ class Life(RuleBasedStateMachine):
         if run.id in {process.run.id for process in self.processes()}:
             return
         arguments: dict[str, tuple[Any, ...]] = {
-            "finish": (run, exit_),
-            "ask": (run.id, Question(prompt="?", key="late")),
-            "leave_open": (run.id, self.rows.tasks[0] if self.rows.tasks else None),
+            "runs.finish": (run, exit_),
+            "asks.ask": (run.id, Question(prompt="?", key="late")),
+            "tasks.leave_open": (run.id, self.rows.tasks[0] if self.rows.tasks else None),
         }
         options: dict[str, dict[str, Any]] = {
-            "execute": {"shim": shim_of(run.id)},
-            "release": {"why": "late"},
+            "runs.execute": {"shim": shim_of(run.id)},
+            "runs.release": {"why": "late"},
         }
         assert isinstance(
             self.do(late, *arguments.get(late, (run,)), **options.get(late, {})), Refusal
@@ -300,7 +316,7 @@ class Life(RuleBasedStateMachine):
     def ask(self, *, pick: int, question: Question) -> None:
         """Also while its supervisor is dead: the process does not know."""
         process = _one(self.inside(), pick)
-        assert not isinstance(self.do("ask", process.run.id, question), Refusal)
+        assert not isinstance(self.do("asks.ask", process.run.id, question), Refusal)
 
     # --- people -----------------------------------------------------------------------------------
 
@@ -314,7 +330,7 @@ class Life(RuleBasedStateMachine):
     def decide(self, *, pick: int, verb: Verb, text: str | None, shown: str) -> None:
         ask = _one(self.asks(), pick)
         self.do(
-            "decide",
+            "decisions.decide",
             [Reply(ask_id=ask.id, verb=verb, text=text, digest=self._digest(ask, shown))],
             by=ME,
         )
@@ -334,7 +350,7 @@ class Life(RuleBasedStateMachine):
             AskKind.QUESTION: Verb.ANSWER,
         }
         said = self.do(
-            "decide",
+            "decisions.decide",
             [Reply(ask_id=ask.id, verb=verbs.get(ask.kind, Verb.SETTLE), text="eu")],
             by=ME,
         )
@@ -346,7 +362,7 @@ class Life(RuleBasedStateMachine):
         """Both, or none."""
         asks = (_one(self.rows.inbox, one), _one(self.rows.inbox, other))
         self.do(
-            "decide",
+            "decisions.decide",
             [
                 Reply(ask_id=ask.id, verb=verb, text="eu")
                 for ask, verb in zip(asks, verbs, strict=True)
@@ -358,13 +374,15 @@ class Life(RuleBasedStateMachine):
     @rule(pick=picks, verb=st.sampled_from(Verb))
     def decide_inside_a_run(self, *, pick: int, verb: Verb) -> None:
         reply = Reply(ask_id=_one(self.asks(), pick).id, verb=verb, text="eu")
-        refusal = self.do("decide", [reply], by=Principal(name="uid:1000", inside_run="any.1"))
+        refusal = self.do(
+            "decisions.decide", [reply], by=Principal(name="uid:1000", inside_run="any.1")
+        )
         assert refusal.kind == "NotAllowed"
 
     @precondition(has_tasks)
     @rule(pick=picks, resumption=resumptions)
     def resume(self, *, pick: int, resumption: Resumption) -> None:
-        self.do("resume", self.task(pick).id, resumption, by=ME)
+        self.do("tasks.resume", self.task(pick).id, resumption, by=ME)
 
     @precondition(lambda self: self.uncertain())
     @rule(pick=picks, verdict=st.sampled_from(Verdict))
@@ -381,7 +399,7 @@ class Life(RuleBasedStateMachine):
         ]
 
     def _settle(self, task: Task, number: int, verdict: Verdict) -> Any:
-        said = self.do("settle", task.id, number, verdict, by=ME)
+        said = self.do("tasks.settle", task.id, number, verdict, by=ME)
         if verdict is Verdict.RUN_AGAIN and not isinstance(said, Refusal):
             self.allowed_again[f"{task.id}.tc_{number}"] += 1
         return said
@@ -393,19 +411,21 @@ class Life(RuleBasedStateMachine):
         task = self.task(pick)
         match act:
             case "restart":
-                self.do("restart", task.id, by=ME, workspace="/w" if number % 2 else "/elsewhere")
+                self.do(
+                    "tasks.restart", task.id, by=ME, workspace="/w" if number % 2 else "/elsewhere"
+                )
             case "claim" if task in self.queued():
                 self._claim(task, SUPERVISORS[0])
             case "claim":
-                assert isinstance(self.do("claim", task.id, supervisor="another"), Refusal)
+                assert isinstance(self.do("runs.claim", task.id, supervisor="another"), Refusal)
             case "give_up" if task not in self.rows.running:
-                self.do("give_up", task.id, why="its workspace is gone")
+                self.do("tasks.give_up", task.id, why="its workspace is gone")
             case "give_up":
                 return
             case "settle":
                 self._settle(task, 1 + number % (task.calls + 1), Verdict.RUN_AGAIN)
             case _:
-                self.do(act, task.id, by=ME)
+                self.do(f"tasks.{act}", task.id, by=ME)
 
     # --- what goes wrong --------------------------------------------------------------------------
 
@@ -419,7 +439,7 @@ class Life(RuleBasedStateMachine):
         supervisor = _one(self.processes(supervised=True), pick).run.supervisor
         for process in self.at_the_gate() if was_about_to_open else []:
             if process.run.supervisor == supervisor:
-                self.do("execute", process.run, shim=shim_of(process.run.id))
+                self.do("runs.execute", process.run, shim=shim_of(process.run.id))
         self.world.processes.kill(supervisor)
 
     @precondition(lambda self: self.processes(supervised=False, alive=True))
@@ -435,8 +455,8 @@ class Life(RuleBasedStateMachine):
         """Of two who want it, one gets it."""
         orphan = _one(self.processes(supervised=False, alive=True), pick)
         current = self.rows.runs[orphan.run.task_id][-1]
-        adopted = self.do("adopt", current, supervisor=self.world.processes.living(supervisor))
-        assert isinstance(self.do("adopt", current, supervisor="another"), Refusal)
+        adopted = self.do("runs.adopt", current, supervisor=self.world.processes.living(supervisor))
+        assert isinstance(self.do("runs.adopt", current, supervisor="another"), Refusal)
         orphan.run = adopted
 
     @precondition(lambda self: self.processes(supervised=False) or self.rows.overdue)
@@ -445,11 +465,11 @@ class Life(RuleBasedStateMachine):
         """After it, only those are running whose supervisor or process lives."""
         if is_opened_again:
             self.world.reopen()
-        recovered = self.do("recover")
+        recovered = self.do("runs.recover")
         assert not isinstance(recovered, Refusal)
         assert not [process for process in self.processes(supervised=False) if not process.is_alive]
         assert not self.rows.overdue
-        assert self.do("recover") == [], "once is enough"
+        assert self.do("runs.recover") == [], "once is enough"
 
     @rule(milliseconds=st.sampled_from([-86_400_000, -1, 1, 1_000, 86_400_000]))
     def time_passes(self, *, milliseconds: int) -> None:
@@ -465,10 +485,10 @@ class Life(RuleBasedStateMachine):
         task = self.task(pick)
         checkpoints = [run.checkpoint_id for run in self.rows.runs[task.id] if run.checkpoint_id]
         name = _one(checkpoints, pick) if by_checkpoint and checkpoints else task.id
-        found = self.do("find", name[:length])
+        found = self.do("decisions.find_task", name[:length])
         if length == len(name):
             assert found == task
-            stale = self.do("require_newest", name, task)
+            stale = self.do("tasks.require_newest", name, task)
             assert isinstance(stale, Refusal) == (name in checkpoints[:-1])
         assert self.do("scene", task.id).task == task
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from adjourn.controller.context import Context
 from adjourn.controller.controller import Controller
 from adjourn.controller.gate import PolicyGate
 from adjourn.core.ask import Ask
@@ -248,13 +249,15 @@ class World:
 
     def _controller(self, store: Store) -> Controller:
         return Controller(
-            store,
-            clock=lambda: self.now,
-            new_id=self._ids,
-            find_runner=lambda _: CommandRunner(),
-            processes=self.processes,
-            open_gate=lambda: PolicyGate(self.rules, self.disk.look, lambda: self.now),
-            **everybody(),
+            Context(
+                store,
+                clock=lambda: self.now,
+                new_id=self._ids,
+                find_runner=lambda _: CommandRunner(),
+                open_processes=lambda: self.processes,
+                open_gate=lambda: PolicyGate(self.rules, self.disk.look, lambda: self.now),
+                **everybody(),
+            )
         )
 
     def _agreed_rows(self) -> Rows:

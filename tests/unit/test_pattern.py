@@ -125,7 +125,7 @@ def test_the_index_finds_exactly_the_rules_that_match(
     rules: list[Rule],
     tool: str,
     words: list[str],
-    strictly: bool,  # noqa: FBT001
+    strictly: bool,  # noqa: FBT001 -- a case of the test
 ) -> None:
     found = list(Index(rules, strictly=strictly).of_words(tool, words))
     expected = [rule for rule in rules if rule.argv and fits(rule, tool, words, strictly=strictly)]

@@ -51,8 +51,8 @@ def test_decisions_cover_every_pending_call(resumption: Resumption, decisions: s
 @given(st.sets(st.integers(1, 3)), st.booleans(), st.booleans())
 def test_no_call_is_approved_that_was_neither_named_nor_covered(
     named: set[int],
-    every: bool,  # noqa: FBT001
-    none: bool,  # noqa: FBT001
+    every: bool,  # noqa: FBT001 -- a case of the test
+    none: bool,  # noqa: FBT001 -- a case of the test
 ) -> None:
     """A-R47"""
     resumption = Resumption(

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from adjourn.core.agent.calls import Look
-from adjourn.core.agent.transcript import Assistant, Tally, ToolCall, ToolResult, User
+from adjourn.core.agent.transcript import Assistant, Message, Tally, ToolCall, ToolResult, User
 from adjourn.core.call import Command, command_body, tool_body
 from adjourn.core.documents import ResumabilityDoc, WorkspaceDoc
 from adjourn.core.scene import Scene
@@ -74,7 +74,7 @@ def all_views(text: str, cut: Cut) -> Iterator[list[Block]]:
     yield settled_blocks(scene, cut=cut)
     yield all_calls([(call, scene.originals[1]) for call in scene.calls.values()], cut=cut)
     yield history_blocks([an_event(facts={"why": text})], shows_all=True)
-    messages = [
+    messages: list[Message] = [
         User(text=text),
         Assistant(text=text, model=text, tool_calls=(ToolCall(id=text, name=text, arguments={}),)),
         ToolResult(tool_call_id=text, name=text, text=text),

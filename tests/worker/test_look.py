@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from adjourn.stores.sqlite.database import Database
+from adjourn.stores.sqlite.database import SqliteConnection
 from adjourn.stores.sqlite.rows import SQL
 from adjourn.stores.sqlite.store import SqliteStore
 
@@ -13,7 +13,7 @@ def test_the_look_for_ready_tasks_reads_an_index_of_them_alone(tmp_path: Path) -
     No server and no message queue is asked.
     """
     SqliteStore(str(tmp_path / ".adjourn")).close()
-    database = Database(str(tmp_path / ".adjourn" / "adjourn.db"))
+    database = SqliteConnection(str(tmp_path / ".adjourn" / "adjourn.db"))
     plan = " ".join(
         str(row) for row in database.all(f"EXPLAIN QUERY PLAN {SQL['queued']}", "default", 4)
     )

@@ -284,7 +284,7 @@ def test_a_wish_to_pause_outlives_a_process_that_leaves_by_itself(
         )
         pausing = shell.start("pause", task)
         until(
-            lambda: "pause requested" in shell.adjourn("show", task).out,  # noqa: B023
+            lambda: "pause requested" in shell.adjourn("show", task).out,  # noqa: B023 -- it is called before the next round
             what="the wish is there",
         )
         process.send_signal(signal.SIGCONT)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import cache
 
 from adjourn.cli.terminal import print_exactly, print_warning, printed, speak_utf8
-from adjourn.controller.decisions import Desk
+from adjourn.controller.decisions import Decisions
 from adjourn.core import exits
 from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, NotFound, NothingRecorded, StoreRefused
@@ -15,7 +15,7 @@ from adjourn.core.text.render import Cut, prose
 from adjourn.process.ancestry import enclosing_run
 from adjourn.views.block import Block, Command, lines
 from adjourn.views.commands import Commands, cut_of
-from adjourn.wiring import find_root, has_responses, open_desk
+from adjourn.wiring import find_root, has_responses, open_decisions
 
 TYPE_CHECKING = False
 
@@ -63,16 +63,16 @@ class Session:
                 f"there is no store at {self.root} yet", way_out="adjourn run -- COMMAND"
             )
 
-    def open_decisions(self) -> Desk:
+    def open_decisions(self) -> Decisions:
         """Open an existing store for decisions.
 
         The whole controller only where dead supervisors or files left something to do.
         """
         self.require_store()
-        decisions = open_desk(self.root)
+        decisions = open_decisions(self.root)
         if decisions.is_settled and not has_responses(self.root):
             return decisions
-        return self.open_controller()
+        return self.open_controller().decisions
 
     def open_controller(self, *, for_asking: bool = False) -> "Controller":
         """Open an existing store and settle what dead supervisors left in it.
@@ -89,7 +89,7 @@ class Session:
 
     def settle(self, controller: "Controller") -> None:
         """Settle the runs whose supervisor is gone, and take the answers that lie in files."""
-        if settled := controller.recover():
+        if settled := controller.runs.recover():
             # Seldom: supervisors do not die often
             from adjourn.clarifications.exchange import close_run
 
@@ -98,9 +98,11 @@ class Session:
                 self.write_manifest(controller.scene(task.id))
         if has_responses(self.root):
             # Seldom: most answers are given to a verb
-            from adjourn.clarifications.exchange import once, take_responses
+            from adjourn.clarifications.exchange import report_once, take_responses
 
-            refuse = once(self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}"))
+            refuse = report_once(
+                self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}")
+            )
             # A copy can be looked at; whoever wants to change it is told
             with suppress(StoreRefused):
                 take_responses(controller, self.root, refuse=refuse)
@@ -118,7 +120,7 @@ class Session:
             warn=lambda sentence: self.warn(f"adjourn: {sentence}"),
         )
 
-    def principal(self, decisions: Desk | None) -> Principal:
+    def principal(self, decisions: Decisions | None) -> Principal:
         """Return who is at the other end, as the store says, and the run it is part of, if any."""
         inside_run = enclosing_run()
         if decisions is None:

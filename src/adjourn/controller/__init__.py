@@ -1,4 +1,4 @@
 """The only place where a task changes.
 
-`whole.Controller`, made of parts, of which a short verb loads only the desk.
+`controller.Controller` is made of parts; a short command loads only `decisions.Decisions`.
 """

@@ -1,17 +1,19 @@
 """What a running process asks, proposes, keeps and gets answered."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from adjourn.controller.context import Equipped
-from adjourn.controller.reasons import tell_start
-from adjourn.controller.transaction import ASKED, POLICY, Asked, Steps
+from adjourn.controller.context import Context
+from adjourn.controller.decisions import Decisions
+from adjourn.controller.reasons import Reasons, tell_start
+from adjourn.controller.transaction import ASKED, POLICY, Asked, Transaction
 from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply
-from adjourn.core.call import EDITABLE, ORIGINAL, Call, digest_of, slot_of
+from adjourn.core.call import Call, digest_of, slot_of
 from adjourn.core.clarification import Clarification, Left, Request
 from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadyDone
+from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, EDITABLE, ORIGINAL, RESPONSE
 from adjourn.core.policy.judgement import Judgement
 from adjourn.core.reason import NoReason, Reason, is_known
 from adjourn.core.states import AskMove, AskState, CallMove, CallState, allows_ask
@@ -19,293 +21,118 @@ from adjourn.core.task import Run, Task
 from adjourn.ports.store import Turn, View
 from adjourn.ports.world import StartMark
 
-SAVED = "saved"
-CLARIFICATION = "clarification"
-CHECKPOINT = "checkpoint"
-RESPONSE = "response"
-DOCUMENTS = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE)
 
-FindReason = Callable[[View, Call], Reason | NoReason]  # why a call may be handed out, or why not
+class Asks:
+    """Applies the rules to what a running process asks."""
 
+    def __init__(self, context: Context, decisions: Decisions) -> None:
+        self._context = context
+        self._decisions = decisions
+        self._reasons = Reasons(context)
 
-# --- questions ------------------------------------------------------------------------------------
-
-
-def ask(
-    step: Steps, task: Task, run: Run, question: Question, *, request: str = ""
-) -> tuple[Ask, Task]:
-    """Register a question, or find it again with its answer.
-
-    Of the same request, if it belongs to one.
-    """
-    key = f"{ASKED}{question.found_by or question.key}"
-    slot = slot_of(task.session_id, key + request, 1 + step.tx.count_turns(run.id, key))
-    found = _earlier_ask(step, question, slot=slot)
-    if found is None:
-        asked = Asked(prompt=question.prompt, choices=question.choices, key=question.key, slot=slot)
-        found, task = step.open_ask(
-            task, run, AskKind.QUESTION, expires_after=question.expires_after, **asked
-        )
-    step.tx.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
-    return found, task
-
-
-def _earlier_ask(step: Steps, question: Question, *, slot: str) -> Ask | None:
-    found = step.tx.ask_in_slot(slot)
-    if (
-        found
-        and found.is_open
-        and (found.prompt, found.choices) != (question.prompt, question.choices)
-    ):
-        step.withdraw(found)
-        return None
-    return found
-
-
-def register(
-    step: Steps, task: Task, run: Run, request: Request, *, name: str = ""
-) -> tuple[Clarification, list[Ask]]:
-    """Register all questions of a request, or find them again.
-
-    Only one that leaves something open is a new clarification.
-    """
-    asks: list[Ask] = []
-    for question in request.questions:
-        found, task = ask(step, task, run, question, request=name)
-        asks.append(found)
-    clarification = Clarification(
-        id=f"clarif_{step.new_id()}",
-        request=request,
-        asks=tuple(found.id for found in asks),
-        asked_at=step.now,
-    )
-    if any(found.is_open for found in asks):
-        step.tx.keep_document(task.id, CLARIFICATION, msgspec.json.encode(clarification))
-        step.tx.keep_document(task.id, RESPONSE, None)
-    return clarification, asks
-
-
-def register_left(step: Steps, task: Task, run: Run, left: Left) -> None:
-    """Register what a process asks by the files that it left.
-
-    A response to what it asked before stays one that was taken.
-    """
-    taken = step.tx.document(task.id, RESPONSE)
-    if left.request:
-        # Whoever knows files only does not ask again what was answered: its next request may begin
-        # at Q1 anew.
-        register(step, task, run, left.request, name=f"\n{sha256(left.checkpoint).hex()}")
-    if taken is not None and taken == left.response:
-        step.tx.keep_document(task.id, RESPONSE, taken)
-    step.tx.keep_document(task.id, CHECKPOINT, left.checkpoint)
-
-
-def is_known_ask(view: View, task: Task, left: Left) -> bool:
-    """Say whether a checkpoint on disk is one that the store has.
-
-    It was answered, or it is being asked.
-    """
-    return view.document(task.id, CHECKPOINT) == left.checkpoint
-
-
-def collect(step: Steps, run: Run, ask_ids: Sequence[str]) -> list[Ask]:
-    """Return asks if all of them are settled, and remember that the run got them; else nothing."""
-    asks = [step.tx.ask(ask_id) for ask_id in ask_ids]
-    if any(found.is_open for found in asks):
-        return []
-    for found in asks:
-        step.tx.close_turn(run.id, found.id)
-    return asks
-
-
-def clarification_of(view: View, task_id: str) -> Clarification | None:
-    """Return the newest clarification of a task, if it ever asked for one."""
-    body = view.document(task_id, CLARIFICATION)
-    return msgspec.json.decode(body, type=Clarification) if body else None
-
-
-# --- approvals ------------------------------------------------------------------------------------
-
-
-def propose(
-    step: Steps,
-    task: Task,
-    run: Run,
-    proposal: Proposal,
-    judgement: Judgement,
-    *,
-    find_reason: FindReason,
-) -> tuple[Ask, Call]:
-    """Put a call before a person, or find it again; an approved one is handed out, once."""
-    key = f"{ASKED}call:{proposal.key}"
-    slot = slot_of(task.session_id, key, 1 + step.tx.count_turns(run.id, key))
-    found = _earlier_proposal(step, proposal, slot=slot)
-    call = step.tx.call(task.id, found.call or 0) if found else None
-    reason = find_reason(step.tx, call) if call and call.state is CallState.APPROVED else None
-    if found and call and isinstance(reason, NoReason):
-        step.move(call, CallMove.WITHDRAW)
-        if allows_ask(found.state, AskMove.WITHDRAW):
-            step.settle_ask(found, AskMove.WITHDRAW, text=reason.why, by=POLICY)
-        proposal = msgspec.structs.replace(proposal, prompt=f"{proposal.prompt} ({reason.why})")
-        found = None
-    found = found or _new_proposal(step, task, run, proposal, judgement, slot=slot)
-    step.tx.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
-    call = step.tx.call(task.id, found.call or 0)
-    if call.state is CallState.APPROVED and isinstance(reason, Reason):
-        return found, hand_out(step, run, call, reason)
-    if found.state is AskState.APPROVED:
-        raise AlreadyDone(
-            f"call {call.id} is {call.state}: it was handed out before",
-            way_out=f"adjourn show {task.id}",
-        )
-    return found, call
-
-
-def _earlier_proposal(step: Steps, proposal: Proposal, *, slot: str) -> Ask | None:
-    """Return what was asked before, unless its bytes were others, or its call failed.
-
-    Then a person is asked again.
-    """
-    found = step.tx.ask_in_slot(slot)
-    if found is None:
-        return None
-    call = step.tx.call(found.task_id, found.call or 0)
-    if _proposed_digest(step, call) == digest_of(proposal.body):
-        return None if call.state is CallState.FAILED else found
-    if found.is_open:
-        step.withdraw(found)
-    elif call.state is CallState.APPROVED:
-        step.move_call(call.task_id, call.number, CallMove.WITHDRAW)
-    return None
-
-
-def _proposed_digest(step: Steps, call: Call) -> str:
-    """Return the digest of what the process proposed, whatever a person made of it."""
-    original = step.tx.document(call.task_id, f"{ORIGINAL}{call.tool_call_id}")
-    return digest_of(original) if original is not None else call.digest
-
-
-def _new_proposal(
-    step: Steps, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, slot: str
-) -> Ask:
-    number = task.asks + 1
-    call = step.new_tool_call(
-        task, proposal.tool, proposal.body, state=CallState.PENDING, by=None, ask=number
-    )
-    counted = step.save(task, calls=call.number)
-    if proposal.editable is not None:
-        step.tx.keep_document(task.id, f"{EDITABLE}{call.tool_call_id}", proposal.editable)
-    asked = Asked(
-        prompt=proposal.prompt,
-        key=proposal.key,
-        slot=slot,
-        call=call.number,
-        manifest=proposal.prompt,
-    )
-    asked["terms"] = judgement.terms_of_ask
-    expires_after = judgement.expiry(proposal.expires_after)
-    found, _ = step.open_ask(counted, run, AskKind.APPROVAL, expires_after=expires_after, **asked)
-    return _turned_down(step, found, call, judgement) if judgement.is_turned_down else found
-
-
-def _turned_down(step: Steps, found: Ask, call: Call, judgement: Judgement) -> Ask:
-    """Reject what the policy never allows, at once."""
-    step.move_call(call.task_id, call.number, CallMove.REJECT)
-    return step.settle_ask(found, AskMove.REJECT, text="; ".join(judgement.why) or None, by=POLICY)
-
-
-def hand_out(step: Steps, run: Run, call: Call, reason: Reason) -> Call:
-    """Let the process make its call.
-
-    From here on only its own word, the end of its run or a person moves it.
-    """
-    step.move_call(call.task_id, call.number, CallMove.CLAIM, claimed_by=run.id)
-    handed = step.move_call(call.task_id, call.number, CallMove.EXECUTE)
-    tell_start(step, run, handed, reason)
-    return handed
-
-
-class Asking(Equipped):
-    """Applies the rules inside a run."""
+    # --- questions --------------------------------------------------------------------------------
 
     def ask(self, run_id: str, question: Question) -> Ask:
         """Register a question of a running process, or return it with its answer.
 
         The n-th with a key is the n-th ask.
         """
-        with self._steps() as step:
-            found, _ = ask(step, *step.running(run_id), question)
+        with self._context.change() as tx:
+            found, _ = _register_question(tx, *tx.running(run_id), question)
             return found
 
     def clarify(self, run_id: str, request: Request) -> tuple[Clarification, list[Ask]]:
-        """Register the questions of a running process, all in one moment, or return them with their answers."""
-        with self._steps() as step:
-            return register(step, *step.running(run_id), request)
+        """Register the questions of a running process, or return them with their answers."""
+        with self._context.change() as tx:
+            return _register_request(tx, *tx.running(run_id), request)
 
     def collect(self, run_id: str, ask_ids: Sequence[str]) -> list[Ask]:
-        """Return asks to the running process that waits for them, if all are settled.
+        """Return asks to the process that waits for them, or nothing until all are settled."""
+        with self._context.change() as tx:
+            _, run = tx.running(run_id)
+            asks = [tx.rows.ask(ask_id) for ask_id in ask_ids]
+            if any(ask.is_open for ask in asks):
+                return []
+            for ask in asks:
+                tx.rows.close_turn(run.id, ask.id)
+            return asks
 
-        Else nothing.
-        """
-        with self._steps() as step:
-            _, run = step.running(run_id)
-            return collect(step, run, ask_ids)
+    # --- calls ------------------------------------------------------------------------------------
 
     def propose(self, run_id: str, proposal: Proposal) -> tuple[Ask, Call]:
-        """Put a call of a running process before a person.
+        """Put a call of a running process before a person, or find it again.
 
         An approved one is handed out to it, once.
         """
-        with self._steps() as step:
-            task, run = step.running(run_id)
-            judgement = self._gate.judge(step.tx, task, proposal.tool, proposal.body)
-            found, call = propose(
-                step, task, run, proposal, judgement, find_reason=self._reason_to_hand_out
-            )
+        with self._context.change() as tx:
+            task, run = tx.running(run_id)
+            judgement = self._context.gate.judge(tx.rows, task, proposal.tool, proposal.body)
+            key = f"{ASKED}call:{proposal.key}"
+            slot = slot_of(task.session_id, key, 1 + tx.rows.count_turns(run.id, key))
+            found = _earlier_proposal(tx, proposal, slot=slot)
+
+            # What was approved must still have a reason to start; else a person is asked again
+            call = tx.rows.call(task.id, found.call or 0) if found else None
+            reason: Reason | NoReason | None = None
+            if found and call and call.state is CallState.APPROVED:
+                reason = self._find_reason(tx.rows, call)
+                if isinstance(reason, NoReason):
+                    tx.move(call, CallMove.WITHDRAW)
+                    if allows_ask(found.state, AskMove.WITHDRAW):
+                        tx.settle_ask(found, AskMove.WITHDRAW, text=reason.why, by=POLICY)
+                    prompt = f"{proposal.prompt} ({reason.why})"
+                    proposal = msgspec.structs.replace(proposal, prompt=prompt)
+                    found = None
+            found = found or _open_proposal(tx, task, run, proposal, judgement, slot=slot)
+
+            turn = Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open)
+            tx.rows.add_turn(turn)
+            call = tx.rows.call(task.id, found.call or 0)
+            if call.state is CallState.APPROVED and isinstance(reason, Reason):
+                call = hand_out(tx, run, call, reason)
+            elif found.state is AskState.APPROVED:
+                raise AlreadyDone(
+                    f"call {call.id} is {call.state}: it was handed out before",
+                    way_out=f"adjourn show {task.id}",
+                )
         if call.state is CallState.EXECUTING:
-            self._processes.leave_start_mark(call.id, StartMark(place=run_id, digest=call.digest))
+            mark = StartMark(place=run_id, digest=call.digest)
+            self._context.processes.leave_start_mark(call.id, mark)
         return found, call
 
-    def _reason_to_hand_out(self, view: View, call: Call) -> Reason | NoReason:
-        mark = self._processes.start_mark(call.id, place="")
+    def _find_reason(self, view: View, call: Call) -> Reason | NoReason:
+        mark = self._context.processes.start_mark(call.id, place="")
         if mark and not is_known(mark.place, call, view.told(call.task_id, limit=-1)):
             ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
-            return NoReason(
-                why="it was started before the store was set back, and may have run", ask=ask
-            )
-        return self._proofs.reason(view, call)
+            why = "it was started before the store was set back, and may have run"
+            return NoReason(why=why, ask=ask)
+        return self._reasons.verify(view, call)
 
     def close_call(self, run_id: str, call: Call, move: CallMove) -> None:
-        """Take a process's word on what became of the call that it was handed."""
-        with self._steps() as step:
-            task, run = step.running(run_id)
-            step.move_call(task.id, call.number, move)
-            step.tell(task.id, "call_closed", run=run.number, call=call.number, move=move.value)
+        """Record what a process says became of the call that it was handed."""
+        with self._context.change() as tx:
+            task, run = tx.running(run_id)
+            tx.move_call(task.id, call.number, move)
+            tx.tell(task.id, "call_closed", run=run.number, call=call.number, move=move.value)
 
-    def keep(self, task_id: str, name: str, body: bytes | None) -> None:
-        """Keep a document of a task.
-
-        What its process saved, its checkpoint, or which response was taken.
-        """
-        with self._steps() as step:
-            step.tx.keep_document(task_id, name, body)
+    # --- answers ----------------------------------------------------------------------------------
 
     def answers(self, task_id: str) -> dict[str, str] | None:
-        """Return the answers to a task's newest clarification, or None while it has none or is not answered whole."""
-        with self._store.read() as view:
-            clarification = clarification_of(view, task_id)
+        """Return the answers to a task's newest clarification, or None until all are there."""
+        with self._context.store.read() as view:
+            clarification = CLARIFICATION.read(view, task_id)
             asks = [view.ask(ask_id) for ask_id in clarification.asks] if clarification else []
         if not asks or any(ask.state is not AskState.ANSWERED for ask in asks):
             return None
         return {ask.key or ask.id: ask.reply or "" for ask in asks}
 
     def feedback(self, run: Run) -> list[str]:
-        """Return what reviewers wanted changed in the work of earlier runs of the same session, the newest last."""
+        """Return what reviewers wanted changed in earlier runs of the same session, newest last."""
         if run.resumed_from is None:
             return []
         from adjourn.core.review import feedback_of  # seldom: most work is not reviewed
 
-        with self._store.read() as view:
+        with self._context.store.read() as view:
             reviews = [
                 ask
                 for ask in view.asks(run.task_id)
@@ -325,8 +152,131 @@ class Asking(Equipped):
 
         However often it is seen, it counts once.
         """
-        with self._steps() as step:
-            if step.tx.document(task_id, RESPONSE) == digest:
+        with self._context.change() as tx:
+            if RESPONSE.read(tx.rows, task_id) == digest:
                 return []  # somebody took it in this very moment
-            step.tx.keep_document(task_id, RESPONSE, digest)
-            return self._decide(step, replies, by=by)
+            RESPONSE.keep(tx.rows, task_id, digest)
+            return self._decisions.record(tx, replies, by=by)
+
+
+def _register_question(
+    tx: Transaction, task: Task, run: Run, question: Question, *, request: str = ""
+) -> tuple[Ask, Task]:
+    """Register a question, or find it again with its answer, of the same request if it has one."""
+    key = f"{ASKED}{question.found_by or question.key}"
+    slot = slot_of(task.session_id, key + request, 1 + tx.rows.count_turns(run.id, key))
+    found = tx.rows.ask_in_slot(slot)
+    asked_now = (question.prompt, question.choices)
+    if found and found.is_open and (found.prompt, found.choices) != asked_now:
+        tx.withdraw(found)
+        found = None
+    if found is None:
+        asked = Asked(prompt=question.prompt, choices=question.choices, key=question.key, slot=slot)
+        found, task = tx.open_ask(
+            task, run, AskKind.QUESTION, expires_after=question.expires_after, **asked
+        )
+    tx.rows.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
+    return found, task
+
+
+def _register_request(
+    tx: Transaction, task: Task, run: Run, request: Request, *, name: str = ""
+) -> tuple[Clarification, list[Ask]]:
+    """Register all questions of a request, or find them again.
+
+    Only one that leaves something open is a new clarification.
+    """
+    asks: list[Ask] = []
+    for question in request.questions:
+        found, task = _register_question(tx, task, run, question, request=name)
+        asks.append(found)
+    clarification = Clarification(
+        id=f"clarif_{tx.new_id()}",
+        request=request,
+        asks=tuple(found.id for found in asks),
+        asked_at=tx.now,
+    )
+    if any(found.is_open for found in asks):
+        CLARIFICATION.keep(tx.rows, task.id, clarification)
+        RESPONSE.drop(tx.rows, task.id)
+    return clarification, asks
+
+
+def register_left(tx: Transaction, task: Task, run: Run, left: Left) -> None:
+    """Register what a process asks by the files that it left.
+
+    A response to what it asked before stays one that was taken.
+    """
+    taken = RESPONSE.read(tx.rows, task.id)
+    if left.request:
+        # A process that only writes files does not ask again what was answered: its next request
+        # may begin at Q1 again
+        name = f"\n{sha256(left.checkpoint).hex()}"
+        _register_request(tx, task, run, left.request, name=name)
+    if taken is not None and taken == left.response:
+        RESPONSE.keep(tx.rows, task.id, taken)
+    CHECKPOINT.keep(tx.rows, task.id, left.checkpoint)
+
+
+def is_known_ask(view: View, task: Task, left: Left) -> bool:
+    """Return whether the store has this checkpoint: it was answered, or it is being asked."""
+    return CHECKPOINT.read(view, task.id) == left.checkpoint
+
+
+def _earlier_proposal(tx: Transaction, proposal: Proposal, *, slot: str) -> Ask | None:
+    """Return what was asked before, unless its bytes were others, or its call failed.
+
+    Then a person is asked again.
+    """
+    found = tx.rows.ask_in_slot(slot)
+    if found is None:
+        return None
+    call = tx.rows.call(found.task_id, found.call or 0)
+    original = ORIGINAL.read_of(tx.rows, call)  # what the process proposed, if a person edited it
+    proposed = digest_of(original) if original is not None else call.digest
+    if proposed == digest_of(proposal.body):
+        return None if call.state is CallState.FAILED else found
+    if found.is_open:
+        tx.withdraw(found)
+    elif call.state is CallState.APPROVED:
+        tx.move(call, CallMove.WITHDRAW)
+    return None
+
+
+def _open_proposal(
+    tx: Transaction, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, slot: str
+) -> Ask:
+    """Ask a person about a call, or turn it down at once if the policy never allows it."""
+    call = tx.new_tool_call(
+        task, proposal.tool, proposal.body, state=CallState.PENDING, by=None, ask=task.asks + 1
+    )
+    counted = tx.save(task, calls=call.number)
+    if proposal.editable is not None:
+        EDITABLE.keep_of(tx.rows, call, proposal.editable)
+    found, _ = tx.open_ask(
+        counted,
+        run,
+        AskKind.APPROVAL,
+        expires_after=judgement.expiry(proposal.expires_after),
+        prompt=proposal.prompt,
+        key=proposal.key,
+        slot=slot,
+        call=call.number,
+        manifest=proposal.prompt,
+        terms=judgement.terms_of_ask,
+    )
+    if not judgement.is_turned_down:
+        return found
+    tx.move(call, CallMove.REJECT)
+    return tx.settle_ask(found, AskMove.REJECT, text="; ".join(judgement.why) or None, by=POLICY)
+
+
+def hand_out(tx: Transaction, run: Run, call: Call, reason: Reason) -> Call:
+    """Let the process make its call.
+
+    From here on only its own word, the end of its run or a person moves it.
+    """
+    claimed = tx.move(call, CallMove.CLAIM, claimed_by=run.id)
+    handed_out = tx.move(claimed, CallMove.EXECUTE)
+    tell_start(tx, run, handed_out, reason)
+    return handed_out

@@ -7,19 +7,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from adjourn.controller.transaction import ASKED, POLICY, Asked, Steps
+from adjourn.controller.transaction import ASKED, POLICY, Asked, Transaction
 from adjourn.core.agent.calls import CallResult, Held, Proposed, is_tame, looked_at
 from adjourn.core.ask import Ask, AskKind
-from adjourn.core.call import EDITABLE, ORIGINAL, RESULT, Call, call_name, digest_of
+from adjourn.core.call import Call, call_name, digest_of
+from adjourn.core.kept_documents import BATCH, EDITABLE, ORIGINAL, RESULT
 from adjourn.core.policy.judgement import Action, Judgement
 from adjourn.core.policy.opening import Way, way_of
 from adjourn.core.states import AskMove, CallMove, CallState, allows_ask
 from adjourn.core.task import Run, Task
 from adjourn.ports.store import Turn, View
-
-BATCH = "batch"
-REPORT = "report"
-SESSION = "session"  # a copy of the file in which a provider keeps its session
 
 _SETTLED = frozenset(
     {CallState.DONE, CallState.FAILED, CallState.REJECTED, CallState.EXPIRED, CallState.WITHDRAWN}
@@ -28,7 +25,7 @@ _SETTLED = frozenset(
 Judged = tuple[Proposed, Judgement, dict[str, str]]  # with the files that it was judged with
 
 
-def hold(step: Steps, task: Task, run: Run, batch: Sequence[Judged]) -> None:
+def hold(tx: Transaction, task: Task, run: Run, batch: Sequence[Judged]) -> None:
     """Write down a whole batch before anything of it acts.
 
     What may run, what waits for a person, what never may.
@@ -39,9 +36,9 @@ def hold(step: Steps, task: Task, run: Run, batch: Sequence[Judged]) -> None:
             numbers.append(0)
             continue
         body = looked_at(proposed.body, files)
-        task = _hold(step, task, run, msgspec.structs.replace(proposed, body=body), judgement)
+        task = _hold(tx, task, run, msgspec.structs.replace(proposed, body=body), judgement)
         numbers.append(task.calls)
-    step.tx.keep_document(task.id, BATCH, msgspec.json.encode(numbers))
+    BATCH.keep(tx.rows, task.id, numbers)
 
 
 def is_just_made(proposed: Proposed, judgement: Judgement) -> bool:
@@ -52,9 +49,9 @@ def is_just_made(proposed: Proposed, judgement: Judgement) -> bool:
     return proposed.read_only and (judgement.action is Action.AUTO or judgement.is_default)
 
 
-def _hold(step: Steps, task: Task, run: Run, proposed: Proposed, judgement: Judgement) -> Task:
+def _hold(tx: Transaction, task: Task, run: Run, proposed: Proposed, judgement: Judgement) -> Task:
     way = way_of(judgement, is_gated=task.spec.pause_on_approval)
-    step.tell(
+    tx.tell(
         task.id,
         "call_proposed",
         run=run.number,
@@ -65,25 +62,21 @@ def _hold(step: Steps, task: Task, run: Run, proposed: Proposed, judgement: Judg
     )
     match way:
         case Way.RUN:
-            by = POLICY if judgement.action is Action.AUTO else step.tx.requester(task.id)
-            call = _new_call(step, task, proposed, state=CallState.APPROVED, by=by)
-            return step.save(task, calls=call.number)
+            by = POLICY if judgement.action is Action.AUTO else tx.rows.requester(task.id)
+            call = _new_call(tx, task, proposed, state=CallState.APPROVED, by=by)
+            return tx.save(task, calls=call.number)
         case Way.REFUSE:
-            call = _new_call(step, task, proposed, state=CallState.PENDING, by=None)
-            step.move(call, CallMove.REJECT)
+            call = _new_call(tx, task, proposed, state=CallState.PENDING, by=None)
+            tx.move(call, CallMove.REJECT)
             why = "; ".join(judgement.why) or "the policy never allows it"
-            step.tx.keep_document(
-                task.id,
-                f"{RESULT}{call.tool_call_id}",
-                result_body(CallResult(ok=False, error=why)),
-            )
-            return step.save(task, calls=call.number)
+            RESULT.keep_of(tx.rows, call, CallResult(ok=False, error=why))
+            return tx.save(task, calls=call.number)
         case Way.ASK:
-            return _ask(step, task, run, proposed, judgement)
+            return _ask(tx, task, run, proposed, judgement)
 
 
 def _ask(
-    step: Steps,
+    tx: Transaction,
     task: Task,
     run: Run,
     proposed: Proposed,
@@ -92,10 +85,10 @@ def _ask(
     instead_of: Ask | None = None,
     why: str = "",
 ) -> Task:
-    call = _new_call(step, task, proposed, state=CallState.PENDING, by=None, ask=task.asks + 1)
+    call = _new_call(tx, task, proposed, state=CallState.PENDING, by=None, ask=task.asks + 1)
     if proposed.editable is not None:
-        step.tx.keep_document(task.id, f"{EDITABLE}{call.tool_call_id}", proposed.editable)
-    counted = step.save(task, calls=call.number)
+        EDITABLE.keep_of(tx.rows, call, proposed.editable)
+    counted = tx.save(task, calls=call.number)
     asked = Asked(
         prompt=why or f"wants to call {proposed.tool}", call=call.number, manifest=proposed.words
     )
@@ -103,17 +96,17 @@ def _ask(
     asked["label"] = call.label
     asked["replaces"] = instead_of.id if instead_of else None
     expires_after = judgement.expiry(task.spec.expires_after)
-    found, asking = step.open_ask(
+    found, asking = tx.open_ask(
         counted, run, AskKind.APPROVAL, expires_after=expires_after, **asked
     )
-    step.tx.add_turn(
+    tx.rows.add_turn(
         Turn(run_id=run.id, key=f"{ASKED}{call.tool_call_id}", thing=found.id, left_open=True)
     )
     return asking
 
 
 def _new_call(
-    step: Steps,
+    tx: Transaction,
     task: Task,
     proposed: Proposed,
     *,
@@ -121,8 +114,8 @@ def _new_call(
     by: str | None,
     ask: int | None = None,
 ) -> Call:
-    label = free_label(step.tx, task, proposed.label)
-    return step.new_tool_call(
+    label = free_label(tx.rows, task, proposed.label)
+    return tx.new_tool_call(
         task, proposed.tool, proposed.body, state=state, by=by, ask=ask, label=label
     )
 
@@ -142,7 +135,7 @@ def free_label(view: View, task: Task, wanted: str | None) -> str:
 
 
 def again(
-    step: Steps,
+    tx: Transaction,
     task: Task,
     run: Run,
     call: Call,
@@ -152,20 +145,20 @@ def again(
     why: str,
 ) -> None:
     """Take back a call that was let through and is not what it was, and ask for it as it is now."""
-    ask = step.tx.ask_numbered(task.id, call.ask) if call.ask else None
-    step.move(call, CallMove.WITHDRAW)
+    ask = tx.rows.ask_numbered(task.id, call.ask) if call.ask else None
+    tx.move(call, CallMove.WITHDRAW)
     parts = msgspec.json.decode(call.body)
     parts.pop("files", None)
     body = looked_at(msgspec.json.encode(parts, order="sorted"), files)
     proposed = Proposed(tool=call.tool, body=body, words=ask.manifest if ask else None)
-    asking = _ask(step, task, run, proposed, judgement, instead_of=ask, why=why)
+    asking = _ask(tx, task, run, proposed, judgement, instead_of=ask, why=why)
     if ask and allows_ask(ask.state, AskMove.WITHDRAW):
-        newest = step.tx.open_asks_of(task.id)[-1]
-        step.settle_ask(ask, AskMove.WITHDRAW, text=f"replaced by {newest.id}", by=POLICY)
+        newest = tx.rows.open_asks_of(task.id)[-1]
+        tx.settle_ask(ask, AskMove.WITHDRAW, text=f"replaced by {newest.id}", by=POLICY)
     numbers = [
-        asking.calls if number == call.number else number for number in batch_of(step.tx, task.id)
+        asking.calls if number == call.number else number for number in batch_of(tx.rows, task.id)
     ]
-    step.tx.keep_document(task.id, BATCH, msgspec.json.encode(numbers))
+    BATCH.keep(tx.rows, task.id, numbers)
 
 
 def batch_of(view: View, task_id: str) -> list[int]:
@@ -173,8 +166,7 @@ def batch_of(view: View, task_id: str) -> list[int]:
 
     0 stands for one that its driver just makes.
     """
-    kept = view.document(task_id, BATCH)
-    return msgspec.json.decode(kept, type=list[int]) if kept else []
+    return BATCH.read(view, task_id) or []
 
 
 def held(view: View, task_id: str) -> list[Held]:
@@ -187,12 +179,11 @@ def held(view: View, task_id: str) -> list[Held]:
 
 def held_call(view: View, call: Call) -> Held:
     """Return one call as it stands."""
-    kept = view.document(call.task_id, f"{RESULT}{call.tool_call_id}")
     return Held(
         call=call,
         ask=view.ask_numbered(call.task_id, call.ask) if call.ask else None,
-        result=msgspec.json.decode(kept, type=CallResult) if kept else None,
-        original=view.document(call.task_id, f"{ORIGINAL}{call.tool_call_id}"),
+        result=RESULT.read_of(view, call),
+        original=ORIGINAL.read_of(view, call),
     )
 
 
@@ -206,8 +197,3 @@ def next_to_execute(view: View, task_id: str) -> Call | None:
         return None
     first = next((call for call in calls if call.state not in _SETTLED), None)
     return first if first and first.state is CallState.APPROVED else None
-
-
-def result_body(result: CallResult) -> bytes:
-    """Return a result as it is kept."""
-    return msgspec.json.encode(result)

@@ -1,54 +1,77 @@
-"""A desk with all that runs need of the world.
+"""What every part of the controller works with: the store, and the world around it."""
 
-The gate, the runners, the processes and the signatures.
-"""
-
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import cached_property
 
-from adjourn.controller.decisions import Desk
-from adjourn.controller.proofs import Proofs
-from adjourn.core.call import Command
-from adjourn.core.policy.surroundings import Surroundings
+from adjourn.controller.transaction import Transaction
+from adjourn.controller.trust import Trust
+from adjourn.core.ask import Ask
+from adjourn.core.task import Run
 from adjourn.ports.store import Store
-from adjourn.ports.world import Authoriser, Clock, FindRunner, Gate, NewId, Processes, Signatures
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # starting is a hot path: decisions need none of what these bring along
+    from adjourn.ports.world import (
+        Authoriser,
+        Clock,
+        FindRunner,
+        Gate,
+        NewId,
+        Processes,
+        Signatures,
+    )
 
 
-class Equipped(Desk):
-    """What every part of the controller that has to do with runs is built on."""
+class Context:
+    """The store, the clock, new ids, processes, runners, policies, and who may do what."""
 
     def __init__(
         self,
         store: Store,
         *,
-        clock: Clock,
-        new_id: NewId,
-        find_runner: FindRunner,
-        processes: Processes,
-        open_gate: Callable[[], Gate],
-        authoriser: Authoriser,
-        signatures: Signatures,
+        clock: "Clock",
+        new_id: "NewId",
+        find_runner: "FindRunner",
+        open_processes: "Callable[[], Processes]",
+        open_gate: "Callable[[], Gate]",
+        authoriser: "Authoriser",
+        signatures: "Signatures",
     ) -> None:
-        super().__init__(
-            store,
-            clock=clock,
-            new_id=new_id,
-            supervisors=processes,
-            look=self._look_by_gate,
-            authoriser=authoriser,
-        )
+        self.store = store
+        self.clock = clock  # shared by everybody who shares the store
+        self.new_id = new_id
+        self.find_runner = find_runner
+        self.trust = Trust(authoriser)
+        self.signatures = signatures
+        self._open_processes = open_processes
         self._open_gate = open_gate
-        self._proofs = Proofs(self._trust, signatures)
-        self._find_runner = find_runner
-        self._processes = processes
 
     @cached_property
-    def _gate(self) -> Gate:
-        """What judges commands.
+    def processes(self) -> "Processes":
+        """What knows the processes of this machine. Made on first use, as most only decide."""
+        return self._open_processes()
 
-        Made when the first is judged, for most who open a store only decide.
-        """
+    @cached_property
+    def gate(self) -> "Gate":
+        """What judges commands by policies and files. Made on first use: few commands need it."""
         return self._open_gate()
 
-    def _look_by_gate(self, command: Command) -> Surroundings:
-        return self._gate.look(command)
+    @contextmanager
+    def change(self) -> Generator[Transaction, None, None]:
+        """Open a transaction: on disk when the block has ended, gone if the block raised."""
+        with self.store.change() as rows:
+            yield Transaction(rows, now=self.clock(), new_id=self.new_id)
+
+    def find_unsettled(self) -> tuple[list[Run], list[Ask]]:
+        """Return the runs whose supervisor is gone, and the open asks whose time is over."""
+        with self.store.read() as view:
+            running = [view.run(task.id, task.runs) for task in view.running()]
+            abandoned = {run.id for run in view.abandoned()}
+            orphans = [
+                run
+                for run in running
+                if run.id in abandoned or not self.processes.supervisor_lives(run.supervisor)
+            ]
+            return orphans, view.expired_asks(now=self.clock())

@@ -5,12 +5,13 @@ from typing import Any
 
 import msgspec
 
-from adjourn.controller.transaction import Steps
+from adjourn.controller.transaction import Transaction
 from adjourn.core.ask import Reply
-from adjourn.core.call import COMMAND, EDITABLE, ORIGINAL, Call, Command, command_of, digest_of
+from adjourn.core.call import COMMAND, Call, Command, command_of, digest_of
 from adjourn.core.edit.edit import edited
 from adjourn.core.edit.schema import Schema
 from adjourn.core.errors import Misuse
+from adjourn.core.kept_documents import EDITABLE, ORIGINAL
 from adjourn.core.policy.surroundings import Surroundings
 from adjourn.core.task import Spec, Task
 from adjourn.ports.store import View
@@ -50,20 +51,20 @@ def as_edited(view: View, task: Task, call: Call, reply: Reply) -> tuple[Call, S
     return _changed(view, task, call, reply.edited or b"{}", files=reply.files or {})
 
 
-def edit(step: Steps, task: Task, call: Call, reply: Reply, *, by: str) -> Call:
+def edit(tx: Transaction, task: Task, call: Call, reply: Reply, *, by: str) -> Call:
     """Return a call with other arguments, to be saved as it is approved.
 
     Keep the old, and have the task go on with the new.
     """
-    new, spec = as_edited(step.tx, task, call, reply)
+    new, spec = as_edited(tx.rows, task, call, reply)
     if new.digest == call.digest:
         raise Misuse(
             "the edited call is the one that was asked for", way_out="approve it without an edit"
         )
-    step.tx.keep_document(task.id, f"{ORIGINAL}{call.tool_call_id}", call.body)
-    step.tell(task.id, "call_edited", by=by, call=call.number, was=call.digest, digest=new.digest)
+    ORIGINAL.keep_of(tx.rows, call, call.body)
+    tx.tell(task.id, "call_edited", by=by, call=call.number, was=call.digest, digest=new.digest)
     if spec != task.spec:
-        step.save(task, spec=spec)
+        tx.save(task, spec=spec)
     return new
 
 
@@ -74,8 +75,11 @@ def schema_of(view: View, call: Call) -> Schema | None:
     """
     if call.tool == COMMAND:
         return None
-    kept = view.document(call.task_id, f"{EDITABLE}{call.tool_call_id}")
+    kept = EDITABLE.read_of(view, call)
     if kept is None:
-        sentence = f"call {call.id} cannot be edited: its process does not say that it takes other arguments than its own"
+        sentence = (
+            f"call {call.id} cannot be edited:"
+            " its process does not say that it takes other arguments than its own"
+        )
         raise Misuse(sentence, way_out="reject it with a reason, which its process is told")
     return _arguments.decode(kept)

@@ -2,7 +2,8 @@
 
 from typing import TypedDict, Unpack
 
-from adjourn.controller.transaction import ADJOURN, Steps, approved_command, is_blocked
+from adjourn.controller.standing import note_reach
+from adjourn.controller.transaction import ADJOURN, Transaction, approved_command, is_blocked
 from adjourn.core.ask import AskKind, Terms
 from adjourn.core.call import DEFAULT_VALUE, Call, Command
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
@@ -43,180 +44,161 @@ class Approval(TypedDict, total=False):
     replaces: str | None
 
 
-def conclude(step: Steps, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -> Task:
+def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -> Task:
     """Apply what a run's exit meant."""
-    is_left_open = isinstance(outcome, Waits | WantsApproval) or (
-        isinstance(outcome, Completed) and task.spec.review
-    )
+    wants_review = isinstance(outcome, Completed) and task.spec.review
+    is_left_open = isinstance(outcome, Waits | WantsApproval) or wants_review
     if task.wish is Wish.CANCEL and is_left_open:
         outcome = Interrupted()  # it left by itself, but nobody wants it back
-    if task.spec.is_driven and _is_in_doubt(step, task, run, outcome):
-        return _doubt(step, task, run)
-    close_calls(
-        step, task, run, CallMove.FINISH if isinstance(outcome, Completed) else CallMove.FAIL
-    )
+    # A call of an agent may have run while nobody saw it end: a person says what became of it. Of
+    # one that its agent was told to stop, and stopped, it is known that it has failed.
+    if task.spec.is_driven:
+        handed_out = any(
+            call.claimed_by == run.id for call in tx.rows.calls_in(task.id, CallState.EXECUTING)
+        )
+        is_stopped = isinstance(outcome, Interrupted) and not outcome.died
+        if tx.rows.calls_in(task.id, CallState.UNCERTAIN) or (handed_out and not is_stopped):
+            tx.move_call(task.id, run.call, CallMove.FINISH)
+            close_calls(tx, task, run, CallMove.LOSE)
+            for call in tx.rows.calls_in(task.id, CallState.UNCERTAIN):
+                task = ask_about(tx, task, run, call)
+            doubt, pause = "nobody saw what became of a call", PauseReason.INPUT_REQUIRED
+            return end_run(tx, task, run, Move.LOSE, reason=pause, message=doubt)
+
+    close_calls(tx, task, run, CallMove.FINISH if isinstance(outcome, Completed) else CallMove.FAIL)
     match outcome:
         case Completed(message=message):
-            step.withdraw_calls(task)
-            step.move_call(task.id, run.call, CallMove.FINISH)
-            return _complete(step, task, run, message=message)
+            tx.withdraw_calls(task)
+            tx.move_call(task.id, run.call, CallMove.FINISH)
+            if not task.spec.review:
+                return end_run(tx, task, run, Move.COMPLETE, message=message)
+            return _ask_for_review(tx, task, run, message=message)
         case Failed(reason=reason):
-            step.withdraw_asks(task)
-            step.move_call(task.id, run.call, CallMove.FAIL)
-            return end_run(step, task, run, Move.FAIL, message=reason)
+            tx.withdraw_asks(task)
+            tx.move_call(task.id, run.call, CallMove.FAIL)
+            return end_run(tx, task, run, Move.FAIL, message=reason)
         case Waits():
-            step.move_call(task.id, run.call, CallMove.FINISH)
-            return _wait(step, task, run)
+            tx.move_call(task.id, run.call, CallMove.FINISH)
+            return _wait(tx, task, run)
         case WantsApproval(manifest=manifest):
-            step.move_call(task.id, run.call, CallMove.FINISH)
+            tx.move_call(task.id, run.call, CallMove.FINISH)
             command = approved_command(task.spec, DEFAULT_VALUE, files=own.files)
             told = Approval(manifest=manifest, terms=own.terms, expires_after=own.expires_after)
             return ask_for_approval(
-                step, task, run, command, prompt=f"exit code {run.exit_code}", **told
+                tx, task, run, command, prompt=f"exit code {run.exit_code}", **told
             )
         case Interrupted(reason=reason):
-            return interrupt(step, task, run, message=reason)
+            return interrupt(tx, task, run, message=reason)
 
 
-def close_calls(step: Steps, task: Task, run: Run, move: CallMove) -> list[Call]:
+def close_calls(tx: Transaction, task: Task, run: Run, move: CallMove) -> list[Call]:
     """End the calls that were handed out to a run's own process, when that is gone."""
     handed_out = [
-        call for call in step.tx.calls_in(task.id, CallState.EXECUTING) if call.claimed_by == run.id
+        call for call in tx.rows.calls_in(task.id, CallState.EXECUTING) if call.claimed_by == run.id
     ]
-    return [step.move(call, move) for call in handed_out]
+    return [tx.move(call, move) for call in handed_out]
 
 
-def _is_in_doubt(step: Steps, task: Task, run: Run, outcome: Outcome) -> bool:
-    """Say whether a call of an agent may have run, and nobody saw it end.
-
-    One that was interrupted in good order has failed.
-    """
-    if step.tx.calls_in(task.id, CallState.UNCERTAIN):
-        return True
-    handed_out = any(
-        call.claimed_by == run.id for call in step.tx.calls_in(task.id, CallState.EXECUTING)
-    )
-    return handed_out and not (isinstance(outcome, Interrupted) and not outcome.died)
-
-
-def _doubt(step: Steps, task: Task, run: Run) -> Task:
-    """End a run of an agent some of whose calls nobody saw end."""
-    step.move_call(task.id, run.call, CallMove.FINISH)
-    close_calls(step, task, run, CallMove.LOSE)
-    for call in step.tx.calls_in(task.id, CallState.UNCERTAIN):
-        task = ask_about(step, task, run, call)
-    message = "nobody saw what became of a call"
-    return end_run(step, task, run, Move.LOSE, reason=PauseReason.INPUT_REQUIRED, message=message)
-
-
-def ask_about(step: Steps, task: Task, run: Run, call: Call) -> Task:
+def ask_about(tx: Transaction, task: Task, run: Run, call: Call) -> Task:
     """Ask a person what became of a call of an agent that nobody saw end."""
     prompt = f"{call.tool_call_id}, {call.tool}, was started and nobody saw it end: did it run?"
-    _, asked = step.open_ask(
+    _, asked = tx.open_ask(
         task, run, AskKind.UNCERTAIN, prompt=prompt, call=call.number, label=call.label
     )
     return asked
 
 
-def _wait(step: Steps, task: Task, run: Run) -> Task:
+def _wait(tx: Transaction, task: Task, run: Run) -> Task:
     expired = next(
-        (ask for ask in step.tx.asks_of_run(task.id, run.number) if ask.state is AskState.EXPIRED),
+        (ask for ask in tx.rows.asks_of_run(task.id, run.number) if ask.state is AskState.EXPIRED),
         None,
     )
     if expired and task.spec.on_rejection is OnRejection.FAIL:
-        step.withdraw_asks(task)
-        return end_run(step, task, run, Move.FAIL, message="nobody settled it in time")
-    if is_blocked(step.tx, task):
-        approvals = any(ask.kind is AskKind.APPROVAL for ask in step.tx.open_asks_of(task.id))
+        tx.withdraw_asks(task)
+        return end_run(tx, task, run, Move.FAIL, message="nobody settled it in time")
+    if is_blocked(tx.rows, task):
+        approvals = any(ask.kind is AskKind.APPROVAL for ask in tx.rows.open_asks_of(task.id))
         reason = PauseReason.TOOL_APPROVAL_REQUIRED if approvals else PauseReason.INPUT_REQUIRED
-        return end_run(step, task, run, Move.WAIT, reason=reason)
+        return end_run(tx, task, run, Move.WAIT, reason=reason)
     if task.wish is Wish.PAUSE:  # it left by itself, but going on is for a person to say
-        return end_run(step, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT)
-    call = step.next_call(task, by=ADJOURN)
-    return end_run(step, task, run, Move.SETTLE, reason=PauseReason.INPUT_REQUIRED, next_call=call)
+        return end_run(tx, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT)
+    call = tx.find_or_make_next_call(task, by=ADJOURN)
+    return end_run(tx, task, run, Move.SETTLE, reason=PauseReason.INPUT_REQUIRED, next_call=call)
 
 
 def ask_for_approval(
-    step: Steps, task: Task, run: Run, command: Command, *, prompt: str, **told: Unpack[Approval]
+    tx: Transaction,
+    task: Task,
+    run: Run,
+    command: Command,
+    *,
+    prompt: str,
+    **told: Unpack[Approval],
 ) -> Task:
     """End a run by asking whether this command may run."""
-    call = step.new_call(task, command, state=CallState.PENDING, by=None, ask=task.asks + 1)
-    counted = step.save(task, calls=call.number)
-    _, asked = step.open_ask(
-        counted, run, AskKind.APPROVAL, prompt=prompt, call=call.number, **told
-    )
-    return end_run(step, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)
+    call = tx.new_call(task, command, state=CallState.PENDING, by=None, ask=task.asks + 1)
+    counted = tx.save(task, calls=call.number)
+    _, asked = tx.open_ask(counted, run, AskKind.APPROVAL, prompt=prompt, call=call.number, **told)
+    return end_run(tx, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)
 
 
-def _complete(step: Steps, task: Task, run: Run, *, message: str | None) -> Task:
-    """End a run whose work is done, or ask first whether it is good."""
-    if not task.spec.review:
-        return end_run(step, task, run, Move.COMPLETE, message=message)
-    from adjourn.core.review import CHOICES, REVIEW  # seldom: most work is not reviewed
+def _ask_for_review(tx: Transaction, task: Task, run: Run, *, message: str | None) -> Task:
+    """End a run whose work is done by asking whether it is good."""
+    # Loaded here: most work is not reviewed, and resuming is a hot path
+    from adjourn.core.review import CHOICES, REVIEW
 
     prompt = f"is the work of {task.spec.item or task.id} good?"
-    _, asked = step.open_ask(
+    _, asked = tx.open_ask(
         task, run, AskKind.QUESTION, prompt=prompt, choices=CHOICES, key=REVIEW, review=True
     )
-    return end_run(step, asked, run, Move.WAIT, reason=PauseReason.INPUT_REQUIRED, message=message)
+    return end_run(tx, asked, run, Move.WAIT, reason=PauseReason.INPUT_REQUIRED, message=message)
 
 
-def interrupt(step: Steps, task: Task, run: Run, *, message: str | None = None) -> Task:
+def interrupt(tx: Transaction, task: Task, run: Run, *, message: str | None = None) -> Task:
     """End a run that was told to stop; an approval that it had is spent."""
-    step.withdraw_asks(task)
-    step.move_call(task.id, run.call, CallMove.FAIL)
+    tx.withdraw_asks(task)
+    tx.move_call(task.id, run.call, CallMove.FAIL)
     if task.wish is Wish.CANCEL:
-        return end_run(step, task, run, Move.CANCEL, message="canceled")
-    return end_run(step, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT, message=message)
+        return end_run(tx, task, run, Move.CANCEL, message="canceled")
+    return end_run(tx, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT, message=message)
 
 
-def release(step: Steps, task: Task, run: Run, *, why: str) -> Task:
+def release(tx: Transaction, task: Task, run: Run, *, why: str) -> Task:
     """Give back a run whose call provably did not start."""
     if task.wish:
-        return interrupt(step, task, run)
-    call = step.move_call(task.id, run.call, CallMove.RELEASE)
-    return end_run(step, task, run, Move.RETURN, message=why, next_call=call)
+        return interrupt(tx, task, run)
+    call = tx.move_call(task.id, run.call, CallMove.RELEASE)
+    return end_run(tx, task, run, Move.RETURN, message=why, next_call=call)
 
 
-def fail_to_start(step: Steps, task: Task, run: Run, *, why: str, tries: int) -> Task:
-    """Give back a run that could not be started, or fail its task when it was tried often enough."""
+def fail_to_start(tx: Transaction, task: Task, run: Run, *, why: str, tries: int) -> Task:
+    """Give back a run that could not be started, or fail its task after the last try."""
     if task.tries + 1 < tries or task.wish:
-        return release(step, step.save(task, tries=task.tries + 1), run, why=why)
-    step.move_call(task.id, run.call, CallMove.FAIL)
-    return end_run(
-        step, task, run, Move.FAIL, message=f"it could not be started in {tries} tries: {why}"
-    )
+        return release(tx, tx.save(task, tries=task.tries + 1), run, why=why)
+    tx.move_call(task.id, run.call, CallMove.FAIL)
+    message = f"it could not be started in {tries} tries: {why}"
+    return end_run(tx, task, run, Move.FAIL, message=message)
 
 
-def lose(step: Steps, task: Task, run: Run, *, proof: str = "") -> Task:
+def lose(tx: Transaction, task: Task, run: Run, *, proof: str = "") -> Task:
     """Ask a person what became of a call whose process vanished without a result."""
-    step.withdraw_asks(task)
-    step.move_call(task.id, run.call, CallMove.LOSE)
-    lost = close_calls(step, task, run, CallMove.LOSE)
+    tx.withdraw_asks(task)
+    tx.move_call(task.id, run.call, CallMove.LOSE)
+    lost = close_calls(tx, task, run, CallMove.LOSE)
     prompt = f"run {run.number} ended without a trace: did its command run to the end?"
     if proof:
-        prompt = f"it was started before the store was set back, as {proof}, and left no result: did it run to the end?"
+        prompt = (
+            f"it was started before the store was set back, as {proof}, and left no result:"
+            " did it run to the end?"
+        )
     prompt += "".join(f" It had begun {call.tool_call_id}, {call.tool}." for call in lost)
-    _, asked = step.open_ask(task, run, AskKind.UNCERTAIN, prompt=prompt, call=run.call)
-    return end_run(
-        step,
-        asked,
-        run,
-        Move.LOSE,
-        reason=PauseReason.INPUT_REQUIRED,
-        message="lost without a trace",
-    )
-
-
-def _note_reach(step: Steps, task: Task, run: Run) -> None:
-    if task.spec.is_driven:
-        from adjourn.controller.standing import note_reach  # only agents have conversations
-
-        note_reach(step, task, run)
+    _, asked = tx.open_ask(task, run, AskKind.UNCERTAIN, prompt=prompt, call=run.call)
+    message, reason = "lost without a trace", PauseReason.INPUT_REQUIRED
+    return end_run(tx, asked, run, Move.LOSE, reason=reason, message=message)
 
 
 def end_run(
-    step: Steps,
+    tx: Transaction,
     task: Task,
     run: Run,
     move: Move,
@@ -226,17 +208,18 @@ def end_run(
     next_call: Call | None = None,
 ) -> Task:
     """Close a run and move its task. What it is to run next is told with its digest."""
-    _note_reach(step, task, run)
-    step.save_run(
+    if task.spec.is_driven:
+        note_reach(tx, task, run)
+    tx.save_run(
         run,
         state=_RUN_STATES[move],
         shim=None,
         message=message,
-        checkpoint_id=step.new_id() if reason or move is Move.COMPLETE else None,
-        paused_at=step.now if reason else None,
+        checkpoint_id=tx.new_id() if reason or move is Move.COMPLETE else None,
+        paused_at=tx.now if reason else None,
         pause_reason=reason,
     )
-    ended = step.save(
+    ended = tx.save(
         task,
         state=after(task.state, move),
         message=message,
@@ -245,7 +228,7 @@ def end_run(
         tries=task.tries if move is Move.RETURN else 0,
         calls=max(task.calls, next_call.number if next_call else 0),
     )
-    step.tell(
+    tx.tell(
         ended.id,
         _EVENTS[move],
         run=run.number,
@@ -255,5 +238,5 @@ def end_run(
         digest=next_call.digest if next_call else None,
         new=1 if next_call and next_call.number > task.calls else None,
     )
-    step.wake_parent(ended)
+    tx.wake_parent(ended)
     return ended

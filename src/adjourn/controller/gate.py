@@ -9,7 +9,8 @@ from typing import Protocol
 import msgspec
 
 from adjourn.controller import endings
-from adjourn.controller.transaction import POLICY, POLICY_OF, Steps, plain_command
+from adjourn.controller.transaction import POLICY, Transaction, plain_command
+from adjourn.core import kept_documents
 from adjourn.core.agent.calls import files_of
 from adjourn.core.ask import Ask
 from adjourn.core.call import (
@@ -43,7 +44,6 @@ from adjourn.ports.store import View
 from adjourn.ports.world import Clock
 
 _NO_RULE = "nobody approved it, and no rule lets it start by itself"
-_STARTED_BY_US = frozenset({"command", "agent"})  # all others run what was let through themselves
 
 Resolve = Callable[[str], str]  # returns where a path really leads, as the kernel follows it
 
@@ -77,13 +77,21 @@ class PolicyGate:
     """
 
     def __init__(
-        self, policies: Policies, observe: Observe, clock: Clock, *, resolve: Resolve | None = None
+        self,
+        policies: Policies,
+        observe: Observe,
+        clock: Clock,
+        *,
+        resolve: Resolve | None = None,
+        runs_own_calls: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._policies = policies
         self._observe = observe
         self._clock = clock
         # Without it, a call that names a directory or a link counts as one that nobody knows
         self._resolve = resolve
+        # Which runners run what was let through themselves: nobody can pin their files
+        self._runs_own_calls = runs_own_calls
 
     def opening(self, spec: Spec) -> Opening:
         """Look at a new task's command and judge it."""
@@ -133,7 +141,7 @@ class PolicyGate:
         return self._observe(command)
 
     def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
-        """Say what the policies in force say of a call that a process itself puts before a person."""
+        """Judge a call that a process itself puts before a person, by the policies in force."""
         is_worth_a_look = tool == COMMAND and any(
             policy != NO_POLICY for policy in self._in_force(view, task)
         )
@@ -148,7 +156,7 @@ class PolicyGate:
     def weigh(
         self, view: View, task: Task, tool: str, body: bytes
     ) -> tuple[Judgement, dict[str, str]]:
-        """Say what the policies in force say of an agent's call, and which files it was judged with."""
+        """Judge an agent's call by the policies in force, and return its files with that."""
         seen = self._seen(task, tool, body)
         return self._judge_since(
             view, task, tool, body, seen
@@ -167,7 +175,7 @@ class PolicyGate:
             if words
             else NOTHING_SEEN
         )
-        if words and task.spec.runner not in _STARTED_BY_US:
+        if words and self._runs_own_calls(task.spec.runner):
             seen = without_pins(seen)
         real = self._real_paths(tool, arguments, workspace)
         links = links_among(tool, arguments, real, workspace=workspace)
@@ -263,7 +271,7 @@ class PolicyGate:
         return Obstacle(call=call, ask=ask, opening=opening, changes=tuple(changes))
 
     def _in_force(self, view: View, task: Task) -> tuple[Policy, Policy]:
-        kept = view.shared_document(f"{POLICY_OF}{task.spec.policy}") if task.spec.policy else None
+        kept = kept_documents.POLICY.read(view, task.spec.policy) if task.spec.policy else None
         return decode_policy(kept) if kept else NO_POLICY, self._policies.current(
             task.spec.workspace
         )
@@ -326,13 +334,16 @@ _LONGEST = 500  # characters of a reason in the trail
 GATE = "gate"  # stands where a run that never had a process has no supervisor
 
 
-def under_policy(step: Steps, spec: Spec, opening: Opening) -> Spec:
-    """Keep the policy that a task begins under, once for all tasks that do, and return a spec that names it."""
+def under_policy(tx: Transaction, spec: Spec, opening: Opening) -> Spec:
+    """Keep the policy that a task begins under, and return a spec that names it.
+
+    Tasks under the same policy share one document.
+    """
     if opening.policy is None:
         return spec
     digest = digest_of(opening.policy)
-    if step.tx.shared_document(f"{POLICY_OF}{digest}") is None:
-        step.tx.keep_shared_document(f"{POLICY_OF}{digest}", opening.policy)
+    if kept_documents.POLICY.read(tx.rows, digest) is None:
+        kept_documents.POLICY.keep(tx.rows, opening.policy, digest)
     return msgspec.structs.replace(spec, policy=digest)
 
 
@@ -341,40 +352,38 @@ def let_through_by(opening: Opening, by: str) -> str:
     return POLICY if opening.is_let_through_by_policy else by
 
 
-def enter(step: Steps, task: Task, opening: Opening, *, by: str) -> Task:
+def enter(tx: Transaction, task: Task, opening: Opening, *, by: str) -> Task:
     """Let a queued task's command through, put it before a person, or turn it down."""
     match opening.way:
         case Way.RUN:
-            call = step.new_call(
+            call = tx.new_call(
                 task, opening.command, state=CallState.APPROVED, by=let_through_by(opening, by)
             )
-            step.tell(
+            tx.tell(
                 task.id,
                 "call_let_through",
                 by=call.approved_by or by,
                 call=call.number,
                 digest=call.digest,
             )
-            return step.save(task, calls=call.number, next_call=call.number)
+            return tx.save(task, calls=call.number, next_call=call.number)
         case Way.ASK:
-            return hold(step, task, opening, prompt="it needs approval before it starts")
+            return hold(tx, task, opening, prompt="it needs approval before it starts")
         case Way.REFUSE:
-            return refuse(step, task, opening)
+            return refuse(tx, task, opening)
 
 
 def hold(
-    step: Steps, task: Task, opening: Opening, *, prompt: str, instead_of: Ask | None = None
+    tx: Transaction, task: Task, opening: Opening, *, prompt: str, instead_of: Ask | None = None
 ) -> Task:
     """Put a queued task's command before a person instead of starting it.
 
     A run that ends where it begins, without a process.
     """
-    started = step.save(
-        task, state=after(task.state, Move.START), runs=task.runs + 1, next_call=None
-    )
-    run = step.new_run(task, call=task.calls + 1, supervisor=GATE)
+    started = tx.save(task, state=after(task.state, Move.START), runs=task.runs + 1, next_call=None)
+    run = tx.new_run(task, call=task.calls + 1, supervisor=GATE)
     return endings.ask_for_approval(
-        step,
+        tx,
         started,
         run,
         opening.command,
@@ -387,42 +396,42 @@ def hold(
     )
 
 
-def refuse(step: Steps, task: Task, opening: Opening) -> Task:
+def refuse(tx: Transaction, task: Task, opening: Opening) -> Task:
     """Fail a queued task that the policy never allows."""
-    call = step.new_call(task, opening.command, state=CallState.PENDING, by=None)
-    step.move_call(task.id, call.number, CallMove.REJECT)
+    call = tx.new_call(task, opening.command, state=CallState.PENDING, by=None)
+    tx.move_call(task.id, call.number, CallMove.REJECT)
     why = "; ".join(opening.judgement.why)
     message = (
         f"the policy never allows this command: {why}"
         if why
         else "the policy never allows this command"
     )
-    failed = step.save(
+    failed = tx.save(
         task, state=after(task.state, Move.FAIL), message=message, next_call=None, calls=call.number
     )
-    step.tell(failed.id, "task_refused", by=POLICY, call=call.number, digest=call.digest)
-    step.wake_parent(failed)
+    tx.tell(failed.id, "task_refused", by=POLICY, call=call.number, digest=call.digest)
+    tx.wake_parent(failed)
     return failed
 
 
-def stop(step: Steps, task: Task, obstacle: Obstacle) -> Task:
+def stop(tx: Transaction, task: Task, obstacle: Obstacle) -> Task:
     """Take back what was let through, and ask again; the new ask says what is different."""
-    step.move_call(task.id, obstacle.call.number, CallMove.WITHDRAW)
-    step.tell(
+    tx.move_call(task.id, obstacle.call.number, CallMove.WITHDRAW)
+    tx.tell(
         task.id,
         "start_refused",
         call=obstacle.call.number,
         why="; ".join(obstacle.changes)[:_LONGEST],
     )
-    for ask in step.tx.open_asks_of(task.id):  # a task that is truly queued has none
+    for ask in tx.rows.open_asks_of(task.id):  # a task that is truly queued has none
         if obstacle.ask is None or ask.id != obstacle.ask.id:
-            step.withdraw(ask)
-    task = step.tx.task(task.id)
+            tx.withdraw(ask)
+    task = tx.rows.task(task.id)
     if obstacle.opening.way is Way.REFUSE:
-        return refuse(step, task, obstacle.opening)
+        return refuse(tx, task, obstacle.opening)
     prompt = "; ".join(obstacle.changes)
-    held = hold(step, task, obstacle.opening, prompt=prompt, instead_of=obstacle.ask)
+    held = hold(tx, task, obstacle.opening, prompt=prompt, instead_of=obstacle.ask)
     if obstacle.ask and allows_ask(obstacle.ask.state, AskMove.WITHDRAW):
-        newest = step.tx.open_asks_of(task.id)[-1]
-        step.settle_ask(obstacle.ask, AskMove.WITHDRAW, text=f"replaced by {newest.id}", by=POLICY)
+        newest = tx.rows.open_asks_of(task.id)[-1]
+        tx.settle_ask(obstacle.ask, AskMove.WITHDRAW, text=f"replaced by {newest.id}", by=POLICY)
     return held

@@ -3,9 +3,12 @@
 import msgspec
 
 from adjourn.controller import gate
+from adjourn.controller.context import Context
+from adjourn.controller.runs import Runs
 from adjourn.controller.tasks import Tasks
 from adjourn.core.ask import Principal
 from adjourn.core.errors import Conflict, NotFound
+from adjourn.core.kept_documents import PLAN, plan_key
 from adjourn.core.plan.plan import (
     Begun,
     Item,
@@ -14,7 +17,6 @@ from adjourn.core.plan.plan import (
     Progress,
     Record,
     progress_of,
-    record_name,
     words_of,
 )
 from adjourn.core.states import ENDED
@@ -22,12 +24,17 @@ from adjourn.core.task import Spec, Task
 from adjourn.ports.store import Change, View
 
 
-class Plans(Tasks):
+class Plans:
     """Begins the tasks of plans, each once."""
+
+    def __init__(self, context: Context, *, tasks: Tasks, runs: Runs) -> None:
+        self._context = context
+        self._tasks = tasks
+        self._runs = runs
 
     def progress(self, plan: Plan) -> Progress:
         """Say how a plan stands, as of one moment."""
-        with self._store.read() as view:
+        with self._context.store.read() as view:
             begun = record_of(view, plan.path).items
             known = {
                 item.id: _known(view, begun[item.id], plan, item)
@@ -52,50 +59,47 @@ class Plans(Tasks):
         The task and the note that it belongs to the plan are one: whatever crashes, no item has two
         tasks. Only of one that came to nothing, named by `instead_of`, a second is begun.
         """
-        self.authorise(by, "start")
-        opening = self._gate.opening(spec)
-        with self._steps() as step:
-            record = record_of(step.tx, spec.plan or "")
+        self._context.trust.authorise(by, "start")
+        opening = self._context.gate.opening(spec)
+        with self._context.change() as tx:
+            record = record_of(tx.rows, spec.plan or "")
             begun = record.items.get(spec.item or "")
             if begun and begun.task_id != instead_of:
-                return step.tx.task(begun.task_id)
-            task = self._create(step, gate.under_policy(step, spec, opening), opening, by=by)
+                return tx.rows.task(begun.task_id)
+            task = self._tasks.create(tx, gate.under_policy(tx, spec, opening), opening, by=by)
             _keep(
-                step.tx,
+                tx.rows,
                 record,
                 {**record.items, spec.item or "": Begun(task_id=task.id, words=words)},
             )
-            return self._taken(step, task, supervisor)
+            return self._runs.claim_if_queued(tx, task, supervisor)
 
     def begin_plan_anew(self, path: str, *, by: Principal) -> None:
         """Forget what was begun of a plan, so that all of it begins again.
 
         Its tasks stay, and must have ended.
         """
-        self.authorise(by, "start")
-        with self._steps() as step:
-            record = record_of(step.tx, path)
+        self._context.trust.authorise(by, "start")
+        with self._context.change() as tx:
+            record = record_of(tx.rows, path)
             for name, begun in record.items.items():
-                task = task_if_any(step.tx, begun.task_id)
+                task = task_if_any(tx.rows, begun.task_id)
                 if task and task.state not in ENDED:
                     raise Conflict(
                         f"{name} is {task.state}: task {task.id} has not ended",
                         way_out=f"adjourn cancel {task.id}",
                     )
             if record.items:
-                _keep(step.tx, record, {})
+                _keep(tx.rows, record, {})
 
 
 def record_of(view: View, path: str) -> Record:
     """Return what was begun of a plan; of an unknown one, nothing."""
-    body = view.shared_document(record_name(path))
-    return msgspec.json.decode(body, type=Record) if body else Record(path=path)
+    return PLAN.read(view, plan_key(path)) or Record(path=path)
 
 
-def _keep(tx: Change, record: Record, items: dict[str, Begun]) -> None:
-    tx.keep_shared_document(
-        record_name(record.path), msgspec.json.encode(msgspec.structs.replace(record, items=items))
-    )
+def _keep(rows: Change, record: Record, items: dict[str, Begun]) -> None:
+    PLAN.keep(rows, msgspec.structs.replace(record, items=items), plan_key(record.path))
 
 
 def _known(view: View, begun: Begun, plan: Plan, item: Item) -> Known:

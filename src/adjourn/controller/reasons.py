@@ -5,12 +5,14 @@ What one says without the other is no reason.
 
 from collections.abc import Callable
 
-from adjourn.controller.transaction import Steps
-from adjourn.controller.trust import Trust
-from adjourn.core.ask import Ask, AskKind, Principal, Terms
-from adjourn.core.authority.scopes import refuse_terms
+from adjourn.controller.context import Context
+from adjourn.controller.transaction import Transaction
+from adjourn.core.ask import Ask, AskKind, Principal, Terms, Verb
+from adjourn.core.authority.scopes import LOGIN, Level, Scope, refuse_terms, refuse_without
+from adjourn.core.authority.signed import Decision, Signed, decision_of, require_cover
 from adjourn.core.call import COMMAND, Call, digest_of
 from adjourn.core.errors import NotAllowed
+from adjourn.core.kept_documents import SIGNED
 from adjourn.core.reason import (
     CallHistory,
     GateKind,
@@ -25,8 +27,18 @@ from adjourn.core.states import AskState
 from adjourn.core.task import Run
 from adjourn.core.trail.events import Event
 from adjourn.ports.store import View
+from adjourn.ports.world import Signatures
 
+_CHANGED = "the bytes of call {} were changed in the store after it was let through"
 _FEW = 16  # events; most calls start soon after they were let through
+
+
+def signed_reply(
+    signatures: Signatures, signed: Signed, *, carried_by: Principal
+) -> tuple[Principal, Decision]:
+    """Return who signed a decision, and what; the signer is where its carrier is."""
+    signer = signatures.signer(signed.document.encode(), signed.signature)
+    return Principal(name=f"key:{signer}", inside_run=carried_by.inside_run), decision_of(signed)
 
 
 class Told:
@@ -71,10 +83,10 @@ class Told:
 
 
 def tell_start(
-    step: Steps, run: Run, call: Call, reason: Reason, *, pid: int | None = None
+    tx: Transaction, run: Run, call: Call, reason: Reason, *, pid: int | None = None
 ) -> None:
     """Tell that a call starts, and what lets it start: `audit verify` looks for that."""
-    step.tell(
+    tx.tell(
         call.task_id,
         "call_executing",
         run=run.number,
@@ -91,14 +103,52 @@ def tell_start(
 class Reasons:
     """Knows why calls may start, but for what the policy says."""
 
-    def __init__(self, trust: Trust) -> None:
-        self._trust = trust
+    def __init__(self, context: Context) -> None:
+        self._trust = context.trust
+        self._signatures = context.signatures
 
-    def find(self, view: View, call: Call) -> Reason | NoReason:
+    def verify(self, view: View, call: Call) -> Reason | NoReason:
         """Return why a call may start.
 
-        Whether the policy agrees, and files and signatures hold, is for others to say.
+        Verifies its bytes, the signature under its approval, the approver's scopes and the trail.
         """
+        ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
+        try:
+            if digest_of(call.body) != call.digest:
+                raise NotAllowed(_CHANGED.format(call.id), way_out="adjourn audit verify")
+            if ask and (ask.terms.signed or ask.level == Level.L2):
+                self._require_signature(view, call, ask)
+            # The login that approved may have lost its scope since
+            by = ask.settled_by if ask and ask.state is AskState.APPROVED else None
+            rights = self._trust.rights(Principal(name=by)) if by and by.startswith(LOGIN) else None
+            if rights and Scope.APPROVE not in rights.scopes:
+                way_out = f"adjourn show {call.task_id}"
+                raise NotAllowed(f"{by} may not approve any more", way_out=way_out)
+        except NotAllowed as error:
+            return NoReason(why=error.sentence, ask=ask)
+        return self._find(view, call)
+
+    def verify_again(self, view: View, call: Call) -> Reason | NoReason:
+        """Return the same a moment after `verify`, without verifying the signature again."""
+        if digest_of(call.body) != call.digest:
+            return NoReason(why=_CHANGED.format(call.id))
+        return self._find(view, call)
+
+    def _require_signature(self, view: View, call: Call, ask: Ask) -> None:
+        """Refuse a call unless a signature covers its bytes, by a signer who may approve now."""
+        signed = SIGNED.of(ask.id).read(view, ask.task_id)
+        if signed is None:
+            raise NotAllowed(
+                f"call {call.id} has no signature that covers it",
+                way_out=f"adjourn restart {call.task_id}",
+            )
+        carrier = Principal(name="adjourn")
+        signer, decision = signed_reply(self._signatures, signed, carried_by=carrier)
+        require_cover(decision, ask, call, asked_about=view.call(call.task_id, ask.call or 0))
+        refuse_without(self._trust.rights(signer).scopes, signer, Verb.APPROVE)
+
+    def _find(self, view: View, call: Call) -> Reason | NoReason:
+        """Return why a call may start, as the store and the trail agree."""
         told = Told(view, call.task_id)
         ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
         history = told.history(call.number)
@@ -133,49 +183,39 @@ class Reasons:
         if approved is None:
             return NoReason(why="the audit trail has no approval of it", ask=ask)
         if (approved.by, approved.facts.get("level")) != (ask.settled_by, ask.level):
-            return NoReason(
-                why=f"the audit trail says that {approved.by} approved it, the store says {ask.settled_by}",
-                ask=ask,
+            why = (
+                f"the audit trail says that {approved.by} approved it,"
+                f" the store says {ask.settled_by}"
             )
+            return NoReason(why=why, ask=ask)
 
-        # Either it is the call that was approved, or one that goes on with the very same bytes.
+        # Either it is the call that was approved, or one that goes on with the very same bytes
         digest = approved.facts.get("digest")
-        is_same = (
-            ask.call == call.number
-            and approved.facts.get("call") == call.number
-            and digest == call.digest
-        )
-        if not is_same and not self._carries_on(view, call, ask, digest=digest, history=history):
+        if ask.call == call.number:
+            is_approved = approved.facts.get("call") == call.number and digest == call.digest
+        elif ask.call and history.digest == call.digest:
+            body = view.call(call.task_id, ask.call).body
+            is_approved = digest_of(body) == digest and is_carried_on(call.body, body)
+        else:
+            is_approved = False
+        if not is_approved:
             return NoReason(why="what was approved has other bytes", ask=ask)
-        try:
-            self._require_terms(ask, told)
-        except NotAllowed as error:
-            return NoReason(why=error.sentence, ask=ask)
+
+        # Whoever approved must still meet the terms of the ask
+        if ask.terms != Terms():
+            by, beginning = Principal(name=ask.settled_by or ""), told.beginning()
+            try:
+                refuse_terms(
+                    ask.terms,
+                    by,
+                    self._trust.rights(by),
+                    requester=beginning.by if beginning else "",
+                    way_out=f"adjourn approve {ask.id}",
+                )
+            except NotAllowed as error:
+                return NoReason(why=error.sentence, ask=ask)
         return Reason(
             grounds=Grounds.DECISION,
             ask=ask,
             approved=None if digest == call.digest else str(digest),
-        )
-
-    def _carries_on(
-        self, view: View, call: Call, ask: Ask, *, digest: object, history: CallHistory
-    ) -> bool:
-        if ask.call is None or ask.call == call.number or history.digest != call.digest:
-            return False
-        approved = view.call(call.task_id, ask.call)
-        return digest_of(approved.body) == digest and is_carried_on(call.body, approved.body)
-
-    def _require_terms(self, ask: Ask, told: Told) -> None:
-        """Refuse an approval that does not meet the terms of its ask, by what is known of whoever gave it."""
-        if ask.terms == Terms():
-            return
-        by = Principal(name=ask.settled_by or "")
-        beginning = told.beginning()
-        requester = beginning.by if beginning else ""
-        refuse_terms(
-            ask.terms,
-            by,
-            self._trust.rights(by),
-            requester=requester,
-            way_out=f"adjourn approve {ask.id}",
         )

@@ -8,7 +8,7 @@ from collections.abc import Container
 import msgspec
 
 from adjourn.controller import endings
-from adjourn.controller.transaction import ADJOURN, Asked, Steps
+from adjourn.controller.transaction import ADJOURN, Asked, Transaction
 from adjourn.core.ask import LATER, Ask, AskKind
 from adjourn.core.call import Call
 from adjourn.core.states import AskMove, CallMove, CallState, Move, TaskState, after
@@ -27,99 +27,98 @@ class Doubts(msgspec.Struct, frozen=True, kw_only=True):
     paused: tuple[str, ...]
 
 
-def doubt_unfinished(step: Steps, *, ended: Container[str] = ()) -> Doubts:
-    """Take back every approval that is not used up: its call may have run where this store does not know of it.
+def doubt_unfinished(tx: Transaction, *, ended: Container[str] = ()) -> Doubts:
+    """Take back every unused approval: its call may have run without this store knowing.
 
-    A run with a lease is taken from its supervisor only after that is over, except for those that are known to have ended.
-    What was about to run, or ran, becomes uncertain: a person says what became of it. What waits for an approval is asked
-    for again, with that said. Nothing is left that would start without a person.
+    A run with a lease is taken from its supervisor only after that is over, unless it is known to
+    have ended. What was about to run, or ran, becomes uncertain: a person says what became of it.
+    What waits for an approval is asked for again, with that said. Nothing is left that would start
+    without a person.
     """
     uncertain: list[str] = []
     asked_again: list[str] = []
     paused: list[str] = []
-    for task in step.tx.tasks(states=_UNFINISHED, limit=-1):
+    for task in tx.rows.tasks(states=_UNFINISHED, limit=-1):
         match task.state:
             case TaskState.QUEUED | TaskState.RUNNING:
-                _lose(step, task, ended)
+                _lose(tx, task, ended)
                 uncertain.append(task.id)
             case TaskState.WAITING:
-                if _doubt_approved(step, task):
+                if _doubt_approved(tx, task):
                     uncertain.append(task.id)
-                if _ask_again(step, task):
+                if _ask_again(tx, task):
                     asked_again.append(task.id)
             case _:
-                step.withdraw_calls(task)
+                tx.withdraw_calls(task)
                 paused.append(task.id)
     return Doubts(uncertain=tuple(uncertain), asked_again=tuple(asked_again), paused=tuple(paused))
 
 
-def _lose(step: Steps, task: Task, ended: Container[str]) -> None:
+def _lose(tx: Transaction, task: Task, ended: Container[str]) -> None:
     """End the run of a task, or the one that would have begun, as one that nobody saw end."""
     if task.state is TaskState.QUEUED:
-        run = step.new_run(task, call=task.next_call or 0, supervisor=_SUPERVISOR)
-        task = step.save(task, state=after(task.state, Move.START), runs=run.number)
-        step.tell(task.id, "run_claimed", run=run.number, call=run.call)
+        run = tx.new_run(task, call=task.next_call or 0, supervisor=_SUPERVISOR)
+        task = tx.save(task, state=after(task.state, Move.START), runs=run.number)
+        tx.tell(task.id, "run_claimed", run=run.number, call=run.call)
     else:
-        run = step.tx.run(task.id, task.runs)
-        step.tx.wrest(run, only_if_over=run.id not in ended)
-    for call in _let_through(step, task):
-        _hand_out(step, run, call)
+        run = tx.rows.run(task.id, task.runs)
+        tx.rows.wrest(run, only_if_over=run.id not in ended)
+    for call in _let_through(tx, task):
+        _hand_out(tx, run, call)
     # A database that checks each move must see that it was handed out before it is lost
-    step.tx.flush()
-    endings.lose(step, step.tx.task(task.id), run)
+    tx.rows.flush()
+    endings.lose(tx, tx.rows.task(task.id), run)
 
 
-def _let_through(step: Steps, task: Task) -> list[Call]:
-    return [call for state in _LET_THROUGH for call in step.tx.calls_in(task.id, state)]
+def _let_through(tx: Transaction, task: Task) -> list[Call]:
+    return [call for state in _LET_THROUGH for call in tx.rows.calls_in(task.id, state)]
 
 
-def _hand_out(step: Steps, run: Run, call: Call) -> Call:
+def _hand_out(tx: Transaction, run: Run, call: Call) -> Call:
     """Bring a call that was let through to where it counts as started by this run."""
     if call.state is CallState.APPROVED:
-        call = step.move(call, CallMove.CLAIM, claimed_by=run.id)
+        call = tx.move(call, CallMove.CLAIM, claimed_by=run.id)
     if call.state is CallState.CLAIMED:
-        call = step.move(call, CallMove.EXECUTE)
+        call = tx.move(call, CallMove.EXECUTE)
     if call.claimed_by == run.id:
         return call
-    mine = msgspec.structs.replace(call, claimed_by=run.id, version=call.version + 1)
-    step.tx.save_call(call, mine)
-    return mine
+    return tx.save_call(call, claimed_by=run.id)
 
 
-def _doubt_approved(step: Steps, task: Task) -> bool:
+def _doubt_approved(tx: Transaction, task: Task) -> bool:
     """Ask about the calls of a waiting task that were approved already.
 
     A script is told that its own was handed out.
     """
-    calls = _let_through(step, task)
-    run = step.tx.run(task.id, task.runs)
+    calls = _let_through(tx, task)
+    run = tx.rows.run(task.id, task.runs)
     if not task.spec.is_driven:
-        step.withdraw_calls(task)
+        tx.withdraw_calls(task)
         return bool(calls)
     for call in calls:
-        handed_out = _hand_out(step, run, call)
-        step.tx.flush()
-        lost = step.move(handed_out, CallMove.LOSE)
-        endings.ask_about(step, step.tx.task(task.id), run, lost)
+        handed_out = _hand_out(tx, run, call)
+        tx.rows.flush()
+        lost = tx.move(handed_out, CallMove.LOSE)
+        endings.ask_about(tx, tx.rows.task(task.id), run, lost)
     return bool(calls)
 
 
-def _ask_again(step: Steps, task: Task) -> bool:
+def _ask_again(tx: Transaction, task: Task) -> bool:
     """Put open approvals before a person once more, under new ids.
 
     Decisions on the old ones were made without knowing.
     """
     asks = [
-        ask for ask in step.tx.open_asks_of(task.id) if ask.kind is AskKind.APPROVAL and ask.call
+        ask for ask in tx.rows.open_asks_of(task.id) if ask.kind is AskKind.APPROVAL and ask.call
     ]
     for ask in asks:
-        _reopen(step, ask)
+        _reopen(tx, ask)
     return bool(asks)
 
 
-def _reopen(step: Steps, ask: Ask) -> None:
-    task = step.tx.task(ask.task_id)
-    call = step.tx.call(task.id, ask.call or 0)
+def _reopen(tx: Transaction, ask: Ask) -> None:
+    task = tx.rows.task(ask.task_id)
+    call = tx.rows.call(task.id, ask.call or 0)
     what = Asked(
         prompt=f"{LATER}; {ask.prompt}", choices=ask.choices, manifest=ask.manifest, gate=ask.gate
     )
@@ -132,9 +131,7 @@ def _reopen(step: Steps, ask: Ask) -> None:
     if ask.slot is not None:
         what["slot"] = ask.slot
     expires_after = ask.expires_at - ask.created_at if ask.expires_at else None
-    run = step.tx.run(task.id, ask.run)
-    opened, _ = step.open_ask(task, run, AskKind.APPROVAL, expires_after=expires_after, **what)
-    step.settle_ask(ask, AskMove.WITHDRAW, text=f"replaced by {opened.id}", by=ADJOURN)
-    step.tx.save_call(
-        call, msgspec.structs.replace(call, ask=opened.number, version=call.version + 1)
-    )
+    run = tx.rows.run(task.id, ask.run)
+    opened, _ = tx.open_ask(task, run, AskKind.APPROVAL, expires_after=expires_after, **what)
+    tx.settle_ask(ask, AskMove.WITHDRAW, text=f"replaced by {opened.id}", by=ADJOURN)
+    tx.save_call(call, ask=opened.number)

@@ -1,62 +1,108 @@
-"""Decisions that came from elsewhere: signed ones, and those that serve once."""
+"""Decisions that somebody else carries here: signed ones, and those with an id of their own."""
 
 from collections.abc import Sequence
 
-from adjourn.controller import proofs
-from adjourn.controller.context import Equipped
-from adjourn.controller.transaction import Steps
-from adjourn.core.ask import Ask, Principal, Reply
-from adjourn.core.authority.signed import LIFETIME, Decision, Signed
+import msgspec
+
+from adjourn.controller.context import Context
+from adjourn.controller.decisions import Decisions
+from adjourn.controller.reasons import signed_reply
+from adjourn.controller.transaction import Transaction
+from adjourn.controller.trust import body_to_run
+from adjourn.core.ask import Ask, Principal, Reply, Verb
+from adjourn.core.authority.signed import (
+    LIFETIME,
+    Decision,
+    Signed,
+    require_fresh,
+    require_same_call,
+)
+from adjourn.core.call import Call, digest_of
 from adjourn.core.errors import Conflict
+from adjourn.core.kept_documents import SIGNED, USED_ONCE
+from adjourn.ports.store import View
 
 
-class Signing(Equipped):
+class Signing:
     """Records replies that somebody else carried here."""
 
+    def __init__(self, context: Context, decisions: Decisions) -> None:
+        self._context = context
+        self._decisions = decisions
+
     def decide_signed(self, signed: Sequence[Signed], *, carried_by: Principal) -> list[Ask]:
-        """Record decisions that somebody signed, all or none.
-
-        The same ones once more change nothing.
-        """
-        proven = [self._proofs.signed_reply(each, carried_by=carried_by) for each in signed]
-        with self._steps() as step:
+        """Record signed decisions, all or none. Recording the same ones again changes nothing."""
+        signatures = self._context.signatures
+        proven = [signed_reply(signatures, each, carried_by=carried_by) for each in signed]
+        with self._context.change() as tx:
             settled = [
-                self._reply_signed(step, each, *proof)
-                for each, proof in zip(signed, proven, strict=True)
+                self._record(tx, each, signer, decision)
+                for each, (signer, decision) in zip(signed, proven, strict=True)
             ]
-            return self._gone_on(step, settled)
+            self._decisions.continue_tasks(tx, settled)
+            return settled
 
-    def _reply_signed(self, step: Steps, signed: Signed, by: Principal, decision: Decision) -> Ask:
-        self._authorise(step, by, decision.reply.verb)
-        known = proofs.known_before(step, signed, decision)
-        if known:
-            return known
-        proofs.admit(step, decision)
-        ask = self._reply(step, decision.reply, by=by)
-        proofs.keep_signature(step, ask, signed, decision)
+    def _record(self, tx: Transaction, signed: Signed, by: Principal, decision: Decision) -> Ask:
+        self._context.trust.authorise_change(tx.rows, by, decision.reply.verb)
+        ask = tx.rows.ask(decision.reply.ask_id)
+        kept = SIGNED.of(ask.id).read(tx.rows, ask.task_id)
+        if kept and kept.document == signed.document:
+            return ask  # recorded before
+
+        require_fresh(decision, now=tx.now)
+        require_same_call(decision, ask, tx.rows.call(ask.task_id, ask.call) if ask.call else None)
+        ask = self._decisions.reply(tx, decision.reply, by=by)
+        if decision.runs and tx.rows.call(ask.task_id, ask.call or 0).digest != decision.runs:
+            raise Conflict(
+                "what would run is not what was signed", way_out=f"adjourn show {ask.task_id}"
+            )
+        # Kept with the task: it is verified again when the call starts
+        SIGNED.of(ask.id).keep(tx.rows, ask.task_id, signed)
         return ask
 
     def decide_once(
         self, name: str, fingerprint: bytes, replies: Sequence[Reply], *, by: Principal
     ) -> list[Ask]:
-        """Record replies that came under a name that serves once.
-
-        The same ones once more change nothing.
-        """
-        with self._steps() as step:
-            self._authorise(step, by, replies[0].verb)
-            kept = step.tx.shared_document(name)
-            if kept is None:
-                step.tx.keep_shared_document(name, fingerprint)
-                return self._decide(step, replies, by=by)
-            if kept != fingerprint:
+        """Record replies under a name that serves once. The same ones again change nothing."""
+        with self._context.change() as tx:
+            self._context.trust.authorise_change(tx.rows, by, replies[0].verb)
+            used = USED_ONCE.read(tx.rows, name)
+            if used is None:
+                USED_ONCE.keep(tx.rows, fingerprint, name)
+                return self._decisions.record(tx, replies, by=by)
+            if used != fingerprint:
                 raise Conflict(
                     "that id was used for another decision", way_out="send it with an id of its own"
                 )
-            return [step.tx.ask(reply.ask_id) for reply in replies]
+            return [tx.rows.ask(reply.ask_id) for reply in replies]
 
     def decision_on(self, reply: Reply, *, lifetime: int = LIFETIME) -> Decision:
-        """Return what a person signs to give that reply."""
-        looked_at = self._looked_at(reply)
-        with self._store.read() as view:
-            return proofs.decision_on(view, looked_at, now=self._clock(), lifetime=lifetime)
+        """Return the document that a person signs to give this reply."""
+        reply = self._decisions.with_files(reply)
+        now = self._context.clock()
+        with self._context.store.read() as view:
+            ask = view.ask(reply.ask_id)
+            call = view.call(ask.task_id, ask.call) if ask.call else None
+            runs = _digest_to_run(view, ask, call, reply) if call else None
+        return Decision(
+            task=ask.task_id,
+            reply=msgspec.structs.replace(reply, digest=call.digest if call else None),
+            nonce=call.nonce if call else None,
+            runs=runs,
+            at=now,
+            expires_at=now + lifetime,
+        )
+
+
+def _digest_to_run(view: View, ask: Ask, call: Call, reply: Reply) -> str | None:
+    """Return the digest of what an approval would start."""
+    if reply.verb is not Verb.APPROVE:
+        return None
+    task = view.task(ask.task_id)
+    if reply.edited is not None:
+        # Loaded here: most calls are approved as they are
+        from adjourn.controller.edits import as_edited
+
+        call, spec = as_edited(view, task, call, reply)
+        task = msgspec.structs.replace(task, spec=spec)
+    return digest_of(body_to_run(task, ask, call, reply))

@@ -1,12 +1,9 @@
 """How far an agent's conversation had come at each checkpoint."""
 
-import msgspec
-
-from adjourn.controller.batches import REPORT
-from adjourn.controller.transaction import ASKED, Steps, children_left_open
+from adjourn.controller.transaction import ASKED, Transaction, children_left_open
 from adjourn.core.agent.calls import Report, Spent
-from adjourn.core.agent.transcript import BEGAN, REACHED
 from adjourn.core.errors import Misuse, NotFound
+from adjourn.core.kept_documents import BEGAN, REACHED, REPORT
 from adjourn.core.outcome import Standing
 from adjourn.core.states import ENDED
 from adjourn.core.task import Run, Task
@@ -14,17 +11,16 @@ from adjourn.core.text.render import visible
 from adjourn.ports.store import View
 
 
-def note_reach(step: Steps, task: Task, run: Run) -> None:
+def note_reach(tx: Transaction, task: Task, run: Run) -> None:
     """Write down how many messages there are when a run ends, and where its session began."""
-    began = int(step.tx.document(task.id, BEGAN) or 0)
-    reached = f"{began} {step.tx.count_messages(task.id)}"
-    step.tx.keep_document(task.id, f"{REACHED}{run.number}", reached.encode())
+    reach = BEGAN.read(tx.rows, task.id) or 0, tx.rows.count_messages(task.id)
+    REACHED.of(run.number).keep(tx.rows, task.id, reach)
 
 
-def begin_anew(step: Steps, task: Task) -> None:
+def begin_anew(tx: Transaction, task: Task) -> None:
     """Write down that all messages so far belong to sessions before a restart."""
-    if messages := step.tx.count_messages(task.id):
-        step.tx.keep_document(task.id, BEGAN, str(messages).encode())
+    if messages := tx.rows.count_messages(task.id):
+        BEGAN.keep(tx.rows, task.id, messages)
 
 
 def reach_of(view: View, task: Task, at: str | None) -> tuple[int, int]:
@@ -38,17 +34,16 @@ def reach_of(view: View, task: Task, at: str | None) -> tuple[int, int]:
         )
         raise Misuse(sentence, way_out="adjourn tasks")
     if at is None:
-        return int(view.document(task.id, BEGAN) or 0), view.count_messages(task.id)
+        return BEGAN.read(view, task.id) or 0, view.count_messages(task.id)
     runs = [
         run for run in view.runs(task.id) if run.checkpoint_id and run.checkpoint_id.startswith(at)
     ]
-    kept = view.document(task.id, f"{REACHED}{runs[0].number}") if len(runs) == 1 and at else None
-    if kept is None:
+    reach = REACHED.of(runs[0].number).read(view, task.id) if len(runs) == 1 and at else None
+    if reach is None:
         raise NotFound(
             f"task {task.id} has no checkpoint {visible(at)}", way_out=f"adjourn runs {task.id}"
         )
-    began, reached = kept.split()
-    return int(began), int(reached)
+    return reach
 
 
 def standing_of(view: View, task: Task, run: Run) -> Standing:
@@ -72,20 +67,15 @@ def standing_of(view: View, task: Task, run: Run) -> Standing:
 
 def report_of(view: View, run: Run) -> Report | None:
     """Return what the run of an agent says of itself."""
-    return _numbered(view, run.task_id, run.number)
+    return REPORT.of(run.number).read(view, run.task_id)
 
 
 def spent_before(view: View, run: Run) -> Spent:
     """Return what the runs of a task took before this one, by the newest of them that said so."""
     for number in range(run.number - 1, 0, -1):
-        if report := _numbered(view, run.task_id, number):
+        if report := REPORT.of(number).read(view, run.task_id):
             return report.task or report.spent
     return Spent()
-
-
-def _numbered(view: View, task_id: str, number: int) -> Report | None:
-    kept = view.document(task_id, f"{REPORT}:{number}")
-    return msgspec.json.decode(kept, type=Report) if kept else None
 
 
 def _told(view: View, run: Run) -> str | None:

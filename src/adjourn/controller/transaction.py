@@ -1,9 +1,10 @@
-"""The small steps that every change is made of, inside one transaction."""
+"""What every change is made of: tasks, runs, calls and asks, moved inside one transaction."""
 
 from typing import Required, TypedDict, Unpack
 
 import msgspec
 
+from adjourn.controller.changes import AskChanges, CallChanges, RunChanges, TaskChanges
 from adjourn.core.ask import Ask, AskKind, Terms
 from adjourn.core.call import (
     AUTO_APPROVAL,
@@ -40,11 +41,14 @@ from adjourn.core.task import (
 )
 from adjourn.core.trail.events import Event
 from adjourn.ports.store import Change, View
-from adjourn.ports.world import NewId
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # starting is a hot path: decisions need none of what these bring along
+    from adjourn.ports.world import NewId
 
 ADJOURN = "adjourn"
 POLICY = "policy"
-POLICY_OF = "policy:"  # and the digest: under this name the store keeps a policy
 ASKED = "ask:"
 LEFT = "left:"
 _DOTS_OF_A_PLACE = 2  # task, call, attempt
@@ -74,36 +78,71 @@ class Asked(TypedDict, total=False):
     review: bool
 
 
-class Steps:
-    """One transaction at one moment, and what can be done in it."""
+class Transaction:
+    """One transaction of the store, at one moment."""
 
-    def __init__(self, tx: Change, *, now: int, new_id: NewId) -> None:
-        self.tx = tx
+    def __init__(self, rows: Change, *, now: int, new_id: "NewId") -> None:
+        self.rows = rows
         self.now = now
         self.new_id = new_id
 
-    # --- tasks ------------------------------------------------------------------------------------
+    # --- writes -----------------------------------------------------------------------------------
 
-    def save(self, task: Task, **changes: object) -> Task:
-        """Put a changed task in the place of what it was."""
+    def save(self, task: Task, **changes: Unpack[TaskChanges]) -> Task:
+        """Save a task with changes, or raise Outdated if somebody else changed it."""
         new = msgspec.structs.replace(
             task, updated_at=self.now, version=task.version + 1, **changes
         )
-        self.tx.save_task(task, new)
+        self.rows.save_task(task, new)
+        return new
+
+    def save_run(self, run: Run, **changes: Unpack[RunChanges]) -> Run:
+        """Save a run with changes, or raise Outdated if somebody else changed it."""
+        new = msgspec.structs.replace(run, updated_at=self.now, version=run.version + 1, **changes)
+        self.rows.save_run(run, new)
+        return new
+
+    def save_call(self, call: Call, **changes: Unpack[CallChanges]) -> Call:
+        """Save a call with changes, in the state that it is in."""
+        new = msgspec.structs.replace(call, version=call.version + 1, **changes)
+        self.rows.save_call(call, new)
+        return new
+
+    def move(self, call: Call, move: CallMove, **changes: Unpack[CallChanges]) -> Call:
+        """Move a call to its next state. One that is released belongs to nobody."""
+        if move is CallMove.RELEASE:
+            changes["claimed_by"] = None
+        state = call_after(call.state, move)
+        new = msgspec.structs.replace(call, state=state, version=call.version + 1, **changes)
+        self.rows.save_call(call, new)
+        return new
+
+    def move_call(
+        self, task_id: str, number: int, move: CallMove, **changes: Unpack[CallChanges]
+    ) -> Call:
+        """Read a call and move it to its next state."""
+        return self.move(self.rows.call(task_id, number), move, **changes)
+
+    def save_ask(self, ask: Ask, **changes: Unpack[AskChanges]) -> Ask:
+        """Save an ask with changes, or raise Outdated if somebody settled it."""
+        new = msgspec.structs.replace(ask, **changes)
+        self.rows.save_ask(ask, new)
         return new
 
     def tell(
         self, task_id: str, kind: str, *, by: str = ADJOURN, **facts: str | int | None
     ) -> None:
-        """Write down what happened."""
+        """Append an event to the audit trail. Facts that are None are left out."""
         known: dict[str, str | int | None] = {
             name: fact for name, fact in facts.items() if fact is not None
         }
-        self.tx.append(Event(task_id=task_id, kind=kind, by=by, at=self.now, facts=known))
+        self.rows.append(Event(task_id=task_id, kind=kind, by=by, at=self.now, facts=known))
+
+    # --- tasks ------------------------------------------------------------------------------------
 
     def enqueue(self, task: Task, move: Move, *, by: str) -> Task:
         """Make a move that leads to the queue, with the call to run next."""
-        call = self.next_call(task, by=by)
+        call = self.find_or_make_next_call(task, by=by)
         queued = self.save(
             task,
             state=after(task.state, move),
@@ -131,30 +170,51 @@ class Steps:
         )
 
     def go_on(self, task: Task, *, by: str) -> Task:
-        """Queue a waiting task whose last ask was settled, or fail it where a rejection does that."""
+        """Queue a waiting task that has nothing left to settle, or end it if a reply does that."""
         if task.state is not TaskState.WAITING:
             return task
-        asks = self.tx.asks_of_run(task.id, task.runs)
-        reviewed = next((ask for ask in asks if ask.review and not ask.is_open), None)
-        if reviewed:
-            return self._reviewed(task, reviewed, by=by)
-        rejected = next((ask for ask in asks if self._is_refusal(ask)), None)
-        if rejected and task.spec.on_rejection is OnRejection.FAIL:
-            return self._refuse(task, rejected, by=by)
-        if is_blocked(self.tx, task):
-            return task
-        return self.enqueue(task, Move.SETTLE, by=by)
+        asks = self.rows.asks_of_run(task.id, task.runs)
+        for ask in asks:
+            if ask.review and not ask.is_open:
+                return self._apply_review(task, ask, by=by)
+        if task.spec.on_rejection is OnRejection.FAIL:
+            for ask in asks:
+                if ask.state not in _REFUSALS:
+                    continue
+                # A process is told of a rejection of its own calls, and goes on
+                if ask.call is None or self.rows.call(task.id, ask.call).tool == COMMAND:
+                    return self._refuse(task, ask, by=by)
+        return task if is_blocked(self.rows, task) else self.enqueue(task, Move.SETTLE, by=by)
 
-    def _is_refusal(self, ask: Ask) -> bool:
-        """Say whether an ask was turned down that the task stands and falls with.
+    def _apply_review(self, task: Task, ask: Ask, *, by: str) -> Task:
+        """Do what a reviewer said of the work: it has succeeded, goes on, or has failed."""
+        # Loaded here: most work is not reviewed, and `answer` is a hot path
+        from adjourn.core.review import Approved, ChangesRequested, TurnedDown, review_of
 
-        A process hears of its own calls by itself.
-        """
-        return ask.state in _REFUSALS and (
-            ask.call is None or self.tx.call(ask.task_id, ask.call).tool == COMMAND
-        )
+        match review_of(ask.reply) if ask.state is AskState.ANSWERED else None:
+            case Approved():
+                run = self.rows.run(task.id, task.runs)
+                self.save_run(run, state=RunState.SUCCEEDED, paused_at=None, pause_reason=None)
+                accepted = self.save(task, state=after(task.state, Move.ACCEPT))
+                self.tell(accepted.id, "task_accepted", by=by, ask=ask.id)
+                self.wake_parent(accepted)
+                return accepted
+            case ChangesRequested() if task.spec.pause_on_approval and not task.spec.is_driven:
+                # Its approval is used up: it needs a new one
+                message = f"{ask.settled_by} wants changes"
+                state = after(task.state, Move.PAUSE)
+                paused = self.save(task, state=state, message=message, next_call=None)
+                self.tell(paused.id, "task_paused", by=by)
+                return paused
+            case ChangesRequested():
+                return self.enqueue(task, Move.SETTLE, by=by)
+            case TurnedDown(reason=reason):
+                return self._refuse(task, ask, by=by, said=reason or "the work")
+            case None:
+                return self._refuse(task, ask, by=by)
 
     def _refuse(self, task: Task, rejected: Ask, *, by: str, said: str | None = None) -> Task:
+        """Fail a task because of a rejection."""
         self.withdraw_asks(task)
         reason = (
             "nobody settled it in time"
@@ -167,56 +227,14 @@ class Steps:
         self.wake_parent(failed)
         return failed
 
-    def _reviewed(self, task: Task, ask: Ask, *, by: str) -> Task:
-        """Do what a person said of the work.
-
-        It has succeeded, goes on with what is to change, or has failed.
-        """
-        # Seldom: most work is not reviewed
-        from adjourn.core.review import Approved, ChangesRequested, TurnedDown, review_of
-
-        match review_of(ask.reply) if ask.state is AskState.ANSWERED else None:
-            case Approved():
-                return self._accept(task, ask, by=by)
-            case ChangesRequested():
-                return self._change(task, ask, by=by)
-            case TurnedDown(reason=reason):
-                return self._refuse(task, ask, by=by, said=reason or "the work")
-            case None:
-                return self._refuse(task, ask, by=by)
-
-    def _accept(self, task: Task, ask: Ask, *, by: str) -> Task:
-        run = self.tx.run(task.id, task.runs)
-        self.save_run(run, state=RunState.SUCCEEDED, paused_at=None, pause_reason=None)
-        accepted = self.save(task, state=after(task.state, Move.ACCEPT))
-        self.tell(accepted.id, "task_accepted", by=by, ask=ask.id)
-        self.wake_parent(accepted)
-        return accepted
-
-    def _change(self, task: Task, ask: Ask, *, by: str) -> Task:
-        """Let a task go on with what is to change.
-
-        A command that needs approval needs a new one: its own is used up.
-        """
-        if not task.spec.pause_on_approval or task.spec.is_driven:
-            return self.enqueue(task, Move.SETTLE, by=by)
-        paused = self.save(
-            task,
-            state=after(task.state, Move.PAUSE),
-            message=f"{ask.settled_by} wants changes",
-            next_call=None,
-        )
-        self.tell(paused.id, "task_paused", by=by)
-        return paused
-
     def wake_parent(self, task: Task) -> None:
         """Queue the task that left because this one was not done."""
-        parent = parent_of(self.tx, task)
+        parent = parent_of(self.rows, task)
         if task.state not in ENDED or parent is None or parent.state is not TaskState.WAITING:
             return
         if any(
             turn.thing == task.id
-            for turn in self.tx.turns_left_open(run_id(parent.id, parent.runs))
+            for turn in self.rows.turns_left_open(run_id(parent.id, parent.runs))
         ):
             self.go_on(parent, by=ADJOURN)
 
@@ -225,8 +243,8 @@ class Steps:
 
         Else a new session would have it done a second time.
         """
-        for child in children_left_open(self.tx, run_id(task.id, task.runs)):
-            if child.state in _IDLE and not self.tx.calls_in(child.id, CallState.UNCERTAIN):
+        for child in children_left_open(self.rows, run_id(task.id, task.runs)):
+            if child.state in _IDLE and not self.rows.calls_in(child.id, CallState.UNCERTAIN):
                 self.cancel_children(child)
                 self.withdraw_asks(child)
                 self.withdraw_calls(child)
@@ -242,10 +260,10 @@ class Steps:
 
     def running(self, name: str) -> tuple[Task, Run]:
         """Return a run that has not ended, and its task."""
-        task = self.tx.task(task_of_run(name))
+        task = self.rows.task(task_of_run(name))
         # What runs beside an agent is named by its call
         beside = task.runs if name.count(".") == _DOTS_OF_A_PLACE else 0
-        run = self.tx.run(task.id, number_of_run(name) or beside)
+        run = self.rows.run(task.id, number_of_run(name) or beside)
         if run.state is not RunState.RUNNING:
             raise Conflict(
                 f"run {run.id} has ended: it is {run.state}", way_out=f"adjourn show {task.id}"
@@ -253,23 +271,20 @@ class Steps:
         return task, run
 
     def held(self, run: Run) -> tuple[Task, Run]:
-        """Return a run that has not ended, and its task, or refuse whoever speaks for it and has it no more."""
+        """Return a run and its task, or refuse if it has ended or another supervisor has it."""
         task, current = self.running(run.id)
         if current.supervisor != run.supervisor:
             raise Conflict(
                 f"run {run.id} was taken over by somebody else", way_out=f"adjourn show {task.id}"
             )
-        self.tx.fence(current)
+        self.rows.fence(current)
         return task, current
-
-    def save_run(self, run: Run, **changes: object) -> Run:
-        """Put a changed run in the place of what it was."""
-        new = msgspec.structs.replace(run, updated_at=self.now, version=run.version + 1, **changes)
-        self.tx.save_run(run, new)
-        return new
 
     def new_run(self, task: Task, *, call: int, supervisor: str) -> Run:
         """Make a task's next run, linked to the one it follows or replaces."""
+        last = self.rows.run(task.id, task.runs) if task.runs else None
+        resumed = last if last and last.session_id == task.session_id else None
+        replaced = last if resumed is None else None
         run = Run(
             task_id=task.id,
             number=task.runs + 1,
@@ -279,20 +294,17 @@ class Steps:
             session_id=task.session_id,
             created_at=self.now,
             updated_at=self.now,
+            resumed_from=resumed.number if resumed else None,
+            restart_of=replaced.number if replaced else None,
+            # A run that is stopped before its driver has reported anything can be resumed as well
+            # as the one before it
+            session_ref=resumed.session_ref if resumed else None,
+            resumable=resumed.resumable if resumed else False,
         )
-        run = self._linked(task, run) if task.runs else run
-        self.tx.add_run(run)
+        if replaced:
+            self.save_run(replaced, superseded_by=run.number)
+        self.rows.add_run(run)
         return run
-
-    def _linked(self, task: Task, run: Run) -> Run:
-        last = self.tx.run(task.id, task.runs)
-        if last.session_id == task.session_id:
-            # A run that is stopped before its driver has said anything can be resumed as well as
-            # the one before it.
-            session = {"session_ref": last.session_ref, "resumable": last.resumable}
-            return msgspec.structs.replace(run, resumed_from=last.number, **session)
-        self.save_run(last, superseded_by=run.number)
-        return msgspec.structs.replace(run, restart_of=last.number)
 
     # --- calls ------------------------------------------------------------------------------------
 
@@ -306,16 +318,14 @@ class Steps:
         ask: int | None = None,
     ) -> Call:
         """Make a task's next call."""
-        label = self._label_of_run(task) if task.spec.is_driven else None
+        label: str | None = None
+        if task.spec.is_driven:
+            # A name of its own, so that what its agent calls tc_1 can be called so here
+            label = f"run_{task.runs + 1}"
+            if self.rows.call_labelled(task.id, label):
+                label = f"{label}_{task.calls + 1}"
         return self.new_tool_call(
             task, COMMAND, command_body(command), state=state, by=by, ask=ask, label=label
-        )
-
-    def _label_of_run(self, task: Task) -> str | None:
-        """Name the driver's own call, so that what its agent calls tc_1 can be called so here."""
-        label = f"run_{task.runs + 1}"
-        return (
-            label if self.tx.call_labelled(task.id, label) is None else f"{label}_{task.calls + 1}"
         )
 
     def new_tool_call(
@@ -342,51 +352,29 @@ class Steps:
             ask=ask,
             label=label,
         )
-        self.tx.add_call(call)
+        self.rows.add_call(call)
         return call
 
-    def next_call(self, task: Task, *, by: str) -> Call:
-        """Return the call to run next.
-
-        The one that was approved, else the task's own command once more.
-        """
-        approved = [
-            call for call in self.tx.calls_in(task.id, CallState.APPROVED) if call.tool == COMMAND
-        ]
-        if approved:
-            return approved[-1]
+    def find_or_make_next_call(self, task: Task, *, by: str) -> Call:
+        """Return the command that was approved last, or make the task's own command once more."""
+        waiting = self.rows.calls_in(task.id, CallState.APPROVED)
+        commands = [call for call in waiting if call.tool == COMMAND]
+        if commands:
+            return commands[-1]
+        command = plain_command(task.spec)
+        approver: str | None = by
+        ask: int | None = None
         if task.spec.pause_on_approval and task.runs and not task.spec.is_driven:
-            return self._carried_on(task)
-        return self.new_call(task, plain_command(task.spec), state=CallState.APPROVED, by=by)
-
-    def _carried_on(self, task: Task) -> Call:
-        """Return the next call of a command that was let through, left to wait, and goes on.
-
-        Its very bytes, and its approval.
-        """
-        last = self.tx.call(task.id, self.tx.run(task.id, task.runs).call)
-        command = msgspec.structs.replace(command_of(last.body), argv=task.spec.argv, env={})
-        return self.new_call(
-            task, command, state=CallState.APPROVED, by=last.approved_by, ask=last.ask
-        )
-
-    def move_call(self, task_id: str, number: int, move: CallMove, **changes: object) -> Call:
-        """Move a call along its table."""
-        return self.move(self.tx.call(task_id, number), move, **changes)
-
-    def move(self, call: Call, move: CallMove, **changes: object) -> Call:
-        """Move a call that was read in this transaction."""
-        if move is CallMove.RELEASE:
-            changes["claimed_by"] = None
-        moved = msgspec.structs.replace(
-            call, state=call_after(call.state, move), version=call.version + 1, **changes
-        )
-        self.tx.save_call(call, moved)
-        return moved
+            # It was let through, left to wait, and goes on: with its files and its approval
+            last = self.rows.call(task.id, self.rows.run(task.id, task.runs).call)
+            approved = command_of(last.body)
+            command = msgspec.structs.replace(approved, argv=task.spec.argv, env={})
+            approver, ask = last.approved_by, last.ask
+        return self.new_call(task, command, state=CallState.APPROVED, by=approver, ask=ask)
 
     def withdraw_calls(self, task: Task) -> None:
         """Take back what was approved and not started."""
-        for call in self.tx.calls_in(task.id, CallState.APPROVED):
+        for call in self.rows.calls_in(task.id, CallState.APPROVED):
             self.move(call, CallMove.WITHDRAW)
 
     # --- asks -------------------------------------------------------------------------------------
@@ -401,6 +389,10 @@ class Steps:
         **what: Unpack[Asked],
     ) -> tuple[Ask, Task]:
         """Put something before a person."""
+        after_ms = expires_after if expires_after is not None else task.spec.expires_after
+        expires_at = None if after_ms is None else self.now + after_ms
+        if kind is AskKind.UNCERTAIN:
+            expires_at = None  # silence does not say what ran
         ask = Ask(
             id=self.new_id(),
             task_id=task.id,
@@ -408,10 +400,10 @@ class Steps:
             run=run.number,
             kind=kind,
             created_at=self.now,
-            expires_at=self._deadline(task, kind, expires_after),
+            expires_at=expires_at,
             **what,
         )
-        self.tx.add_ask(ask)
+        self.rows.add_ask(ask)
         self.tell(
             task.id,
             "ask_opened",
@@ -421,14 +413,6 @@ class Steps:
             replaces=ask.replaces,
         )
         return ask, self.save(task, asks=ask.number)
-
-    def _deadline(self, task: Task, kind: AskKind, own: int | None) -> int | None:
-        """Say when an ask expires.
-
-        An uncertain call never does, for silence tells nothing of what ran.
-        """
-        after_ms = own if own is not None else task.spec.expires_after
-        return None if after_ms is None or kind is AskKind.UNCERTAIN else self.now + after_ms
 
     def settle_ask(
         self,
@@ -441,9 +425,14 @@ class Steps:
         digest: str | None = None,
     ) -> Ask:
         """Give an ask its reply. With an approval goes the digest of what it lets start."""
-        reply = {"reply": text, "settled_by": by, "settled_at": self.now, "level": level}
-        settled = msgspec.structs.replace(ask, state=ask_after(ask.state, move), **reply)
-        self.tx.save_ask(ask, settled)
+        settled = self.save_ask(
+            ask,
+            state=ask_after(ask.state, move),
+            reply=text,
+            settled_by=by,
+            settled_at=self.now,
+            level=level,
+        )
         self.tell(
             ask.task_id,
             f"ask_{settled.state}",
@@ -457,13 +446,13 @@ class Steps:
 
     def withdraw_asks(self, task: Task) -> None:
         """Take back all that a task asks."""
-        for ask in self.tx.open_asks_of(task.id):
+        for ask in self.rows.open_asks_of(task.id):
             self.withdraw(ask)
 
     def withdraw(self, ask: Ask) -> None:
         """Take back an ask, and the call it is about."""
         self.settle_ask(ask, AskMove.WITHDRAW, text=None, by=ADJOURN)
-        if ask.call and self.tx.call(ask.task_id, ask.call).state is CallState.PENDING:
+        if ask.call and self.rows.call(ask.task_id, ask.call).state is CallState.PENDING:
             self.move_call(ask.task_id, ask.call, CallMove.WITHDRAW)
 
 
@@ -500,7 +489,7 @@ def children_left_open(view: View, run: str) -> list[Task]:
 
 
 def parent_of(view: View, task: Task) -> Task | None:
-    """Return the task in whose run this one was started, unless it was pruned or lives in another store."""
+    """Return the task in whose run this one was started, if it is in this store."""
     if task.parent_task is None:
         return None
     try:

@@ -18,21 +18,23 @@ from adjourn.core.errors import AdjournError, NotAllowed
 from adjourn.core.task import Task, task_of_run
 from adjourn.core.trail.receipt import Receipt, receipt_of
 from adjourn.ports.store import Change, View
-from adjourn.ports.world import Authoriser
 
-# So many are told for one ask in the transaction that settles it; where there are more, all are
-# read
-_EVENTS_OF_A_REPLY = 2
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # starting is a hot path: decisions need none of what these bring along
+    from adjourn.ports.world import Authoriser
+
+_EVENTS_PER_REPLY = 2  # at most so many are written with the one that settles an ask
 
 
 class Trust:
-    """Asks the authoriser, who knows the scopes. Who cannot tell has said no."""
+    """Asks the authoriser, which knows the scopes. An authoriser that fails has denied."""
 
-    def __init__(self, authoriser: Authoriser) -> None:
+    def __init__(self, authoriser: "Authoriser") -> None:
         self._authoriser = authoriser
 
     def caller(self) -> str:
-        """Return the name of whoever speaks to us."""
+        """Return the name of the caller, as the channel says."""
         return self._authoriser.caller()
 
     def rights(self, by: Principal) -> Rights:
@@ -51,19 +53,16 @@ class Trust:
             raise NotAllowed(sentence, way_out="adjourn doctor") from error
 
     def authorise(self, by: Principal, verb: str, task: Task | None = None) -> None:
-        """Refuse whoever may not do this.
+        """Refuse a caller who may not do this.
 
-        Inside a run, what the run's own task started is its own.
+        A process inside a run may act on the tasks that its own task started.
         """
         if by.inside_run and not (task and task.parent_task == task_of_run(by.inside_run)):
             refuse_inside(by, verb)
         refuse_without(self.rights(by).scopes, by, verb)
 
     def require_outside(self, view: View, by: Principal, verb: str) -> None:
-        """Refuse whoever may be part of a run, as of the moment of this view.
-
-        Whoever is known to be has been judged.
-        """
+        """Refuse a caller who may be part of a run without our knowing, as of this view."""
         if by.inside_run or not needs_outside(verb):
             return
         try:
@@ -76,12 +75,23 @@ class Trust:
             )
             raise NotAllowed(sentence, way_out="adjourn doctor") from error
 
-    def note_place(self, tx: Change, by: Principal) -> None:
+    def authorise_change(
+        self, rows: Change, by: Principal, verb: str, task: Task | None = None
+    ) -> None:
+        """Refuse a caller who may not do this, in the transaction that does it.
+
+        So no run can begin between the check and the change.
+        """
+        self.authorise(by, verb, task)
+        self.require_outside(rows, by, verb)
+        self.note_place(rows, by)
+
+    def note_place(self, rows: Change, by: Principal) -> None:
         """Remember from where the store is used, unless a run of it is alive."""
-        self._authoriser.note_place(tx, by)
+        self._authoriser.note_place(rows, by)
 
     def weigh(self, view: View, ask: Ask, verb: Verb, *, by: Principal) -> Level:
-        """Say what a reply is worth, or refuse one that would not count."""
+        """Return the level of trust of a reply, or refuse one that would not count."""
         requester, rights = view.requester(ask.task_id), self.rights(by)
         if verb is Verb.APPROVE:
             refuse_terms(
@@ -91,10 +101,7 @@ class Trust:
 
 
 def runs_as_shown(ask: Ask, call: Call, reply: Reply) -> bool:
-    """Say whether an approval starts the very bytes that were shown.
-
-    It brings no value of its own.
-    """
+    """Return whether an approval starts the bytes that were shown: it brings no value."""
     return call.tool != COMMAND or ask.gate or reply.text in {None, "", DEFAULT_VALUE}
 
 
@@ -108,30 +115,19 @@ def body_to_run(task: Task, ask: Ask, call: Call, reply: Reply) -> bytes:
 
 
 def receipts(view: View, asks: Sequence[Ask]) -> list[Receipt]:
-    """Return where in the trail each of these replies is sealed.
-
-    What was just recorded is found at its end.
-    """
+    """Return where in the trail each of these replies is sealed."""
     by_task: dict[str, dict[str, Ask]] = {}
     for ask in asks:
         by_task.setdefault(ask.task_id, {})[ask.id] = ask
     found: dict[str, Receipt] = {}
     for task_id, wanted in by_task.items():
-        found |= _receipts_of(view, task_id, wanted, limit=_EVENTS_OF_A_REPLY * len(wanted))
+        # What was just recorded is at the end of the trail; only an older reply needs all of it
+        for limit in (_EVENTS_PER_REPLY * len(wanted), -1):
+            for happened in view.last_events(task_id, limit=limit):
+                ask_id = str(happened.event.facts.get("ask"))
+                if ask_id in wanted and ask_id not in found:
+                    receipt = receipt_of(wanted[ask_id], happened)
+                    found |= {receipt.ask: receipt} if receipt else {}
+            if wanted.keys() <= found.keys():
+                break
     return [found[ask.id] for ask in asks if ask.id in found]
-
-
-def _receipts_of(
-    view: View, task_id: str, wanted: dict[str, Ask], *, limit: int
-) -> dict[str, Receipt]:
-    found: dict[str, Receipt] = {}
-    for happened in view.last_events(task_id, limit=limit):
-        ask = wanted.get(str(happened.event.facts.get("ask")))
-        receipt = receipt_of(ask, happened) if ask and ask.id not in found else None
-        if receipt:
-            found[receipt.ask] = receipt
-    return (
-        found
-        if len(found) == len(wanted) or limit < 0
-        else _receipts_of(view, task_id, wanted, limit=-1)
-    )

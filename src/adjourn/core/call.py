@@ -14,12 +14,7 @@ Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 COMMAND = "command"
 AUTO_APPROVAL = "AUTO_APPROVAL"
-RESULT = "result:"  # names the document with what a call gave back
 DEFAULT_VALUE = "approved"
-# Names the document with a call's bytes as they were before a person edited them
-ORIGINAL = "original:"
-# Names the document with the schema of a call whose process takes edited arguments
-EDITABLE = "editable:"
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):

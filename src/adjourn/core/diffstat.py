@@ -7,8 +7,6 @@ import msgspec
 
 from adjourn.core.text.render import visible, width
 
-BEFORE = "before"  # names the document with sketches of a workspace as it was before a task began
-CHANGES = "changes"  # names the document with what the task changed, when its work was done
 SHOWN = 50
 _BAR = 24
 _WIDEST = 60
@@ -45,12 +43,6 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
 
     run: int
     stat: Diffstat
-
-
-def noted_changes(body: bytes | None, *, run: int) -> Diffstat | None:
-    """Return what a document says of the changes of that run's task, if it is about that run."""
-    noted = msgspec.json.decode(body, type=Noted) if body else None
-    return noted.stat if noted and noted.run == run else None
 
 
 def diffstat_lines(stat: Diffstat, *, most: int = SHOWN) -> Iterator[str]:

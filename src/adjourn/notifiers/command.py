@@ -10,19 +10,25 @@ from typing import Any
 import msgspec
 
 from adjourn.core.text.render import command_line
-from adjourn.ports.notifier import BadTable, NotDelivered, NotifierSettings, Prepared, read_keys
+from adjourn.ports.notifier import (
+    BadTable,
+    NotDelivered,
+    NotifierSettings,
+    PreparedNotifier,
+    read_keys,
+)
 
 
 class _Keys(msgspec.Struct, forbid_unknown_fields=True):
     command: tuple[str, ...]
 
 
-def prepare(values: Mapping[str, Any], settings: NotifierSettings) -> Prepared:
+def prepare(values: Mapping[str, Any], settings: NotifierSettings) -> PreparedNotifier:
     """Return the notifier that a table describes."""
     argv = read_keys(values, _Keys).command
     if not argv[0] or any("\0" in word for word in argv):
         raise BadTable("`command` must name a program, and no word of it may hold a NUL")
-    return Prepared(
+    return PreparedNotifier(
         notifier=CommandNotifier(argv, timeout=settings.timeout),
         name=os.path.basename(argv[0]),
         shown=command_line(argv),

@@ -12,7 +12,13 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from adjourn.core.authority.webhook import signature
-from adjourn.ports.notifier import BadTable, NotDelivered, NotifierSettings, Prepared, read_keys
+from adjourn.ports.notifier import (
+    BadTable,
+    NotDelivered,
+    NotifierSettings,
+    PreparedNotifier,
+    read_keys,
+)
 
 _TAKEN = range(200, 300)
 _MOVED = range(300, 400)
@@ -22,11 +28,11 @@ class _Keys(msgspec.Struct, forbid_unknown_fields=True):
     webhook: str
 
 
-def prepare(values: Mapping[str, Any], settings: NotifierSettings) -> Prepared:
+def prepare(values: Mapping[str, Any], settings: NotifierSettings) -> PreparedNotifier:
     """Return the notifier that a table describes."""
     text = read_keys(values, _Keys).webhook
     url = _usable_url(text)
-    return Prepared(
+    return PreparedNotifier(
         notifier=WebhookNotifier(text, key=settings.secret(), timeout=settings.timeout),
         name=url.hostname or "",
         shown=f"{url.scheme}://{url.netloc}/…",

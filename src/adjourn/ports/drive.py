@@ -34,7 +34,7 @@ class Drive(Protocol):
         """Return the newest batch as it stands: empty once it was forgotten."""
         ...
 
-    def held(self, tool_call_id: str) -> Held | None:
+    def held(self, tool_call_id: str, /) -> Held | None:
         """Return a call of the task by its name, as it stands, whichever batch it was in."""
         ...
 

@@ -1,14 +1,11 @@
-"""What tells that a supervisor is alive, where machines share the work."""
+"""Leases: how machines that share a store know that a supervisor is alive."""
 
 from collections.abc import Collection
 from typing import Protocol
 
 
 class Leases(Protocol):
-    """Says that supervisors are alive, where machines share the work.
-
-    On a connection of its own, for any thread.
-    """
+    """Renews the leases of supervisors, on a connection of its own; any thread may use it."""
 
     @property
     def length(self) -> float:
@@ -16,23 +13,23 @@ class Leases(Protocol):
         ...
 
     def beat(self, supervisor: str, runs: Collection[str]) -> set[str]:
-        """Renew the leases of a supervisor's runs, of these and no others, and return those that it still has."""
+        """Renew the leases of these runs of a supervisor, and return the runs that it still has."""
         ...
 
     def leave(self, supervisor: str) -> None:
-        """Say that a supervisor is gone."""
+        """Remove a supervisor from the list of the living."""
         ...
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         ...
 
 
-class Heart(Protocol):
-    """Keeps the leases of one supervisor, and hands each new deadline to the shims of its runs."""
+class RunLeases(Protocol):
+    """Renews the leases of one supervisor, and hands each new deadline to the shims of its runs."""
 
     def deadline(self) -> float:
-        """Return the deadline of a lease that is taken from now on, in seconds since this machine started."""
+        """Return the deadline of a lease taken now, in seconds since this machine started."""
         ...
 
     def watch(self, run_id: str, place: str, *, deadline: float) -> None:
@@ -44,27 +41,24 @@ class Heart(Protocol):
         ...
 
     def forget(self, run_id: str) -> None:
-        """Let a run's lease be."""
+        """Stop renewing a run's lease."""
         ...
 
     @property
     def interval(self) -> float:
-        """How many seconds pass between two words.
-
-        Whoever looks as often finds what a dead one left before its lease is over.
-        """
+        """Seconds between two renewals; a check as often finds what a dead supervisor left."""
         ...
 
     @property
     def has_runs(self) -> bool:
-        """Whether there are runs of which it is not told yet how they ended."""
+        """Whether it renews the lease of any run."""
         ...
 
     @property
     def trouble(self) -> str | None:
-        """Why the last word did not get through, if it did not."""
+        """Why the last renewal failed, if it did."""
         ...
 
     def close(self) -> None:
-        """Stop, and say so to all."""
+        """Stop renewing, and remove the supervisor from the list of the living."""
         ...

@@ -41,7 +41,7 @@ class NotifierSettings(msgspec.Struct, frozen=True, kw_only=True):
     secret: Callable[[], bytes]  # returns the secret that the table names, or raises BadTable
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+class PreparedNotifier(msgspec.Struct, frozen=True, kw_only=True):
     """A notifier that is ready to be used."""
 
     notifier: Notifier
@@ -57,13 +57,13 @@ class NotifierKind(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     keys: Mapping[str, str]  # its own keys, `name` among them, and what each means
-    factory: str  # makes a Prepared of its keys, as `module:attribute`
+    factory: str  # makes a PreparedNotifier of its keys, as `module:attribute`
     takes_secret: bool = False
 
-    def prepare(self, values: Mapping[str, Any], settings: NotifierSettings) -> Prepared:
+    def prepare(self, values: Mapping[str, Any], settings: NotifierSettings) -> PreparedNotifier:
         """Return the notifier that a table's own keys describe, or raise BadTable."""
         module, _, attribute = self.factory.partition(":")
-        prepared: Prepared = getattr(import_module(module), attribute)(values, settings)
+        prepared: PreparedNotifier = getattr(import_module(module), attribute)(values, settings)
         return prepared
 
 

@@ -80,6 +80,7 @@ class RunnerKind(msgspec.Struct, frozen=True, kw_only=True):
     config_table: str = ""  # which table of the user's config `options` gets
     session_check: str = ""  # looks whether a session that lies outside of the store can go on
     doctor: str = ""  # returns what the installed program can do, or None if there is none
+    exits: str = ""  # makes the Runner of ports/world that knows what its exits mean, if not ours
     # Whether its process only reads: whatever has an effect is started by adjourn
     is_read_only: bool = False
     makes_calls: bool = True  # whether the agent makes the calls that are let through itself

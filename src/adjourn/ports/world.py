@@ -1,4 +1,4 @@
-"""What is needed to take a decision, beside the store."""
+"""What the controller needs of the world, beside the store."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -25,22 +25,19 @@ class Supervisors(Protocol):
     """Knows which supervisors live."""
 
     def supervisor_lives(self, supervisor: str) -> bool:
-        """Say whether that supervisor still holds its lock."""
+        """Return whether that supervisor still holds its lock."""
         ...
 
 
 class Authoriser(Protocol):
-    """Knows who speaks through a channel, and who has which scopes.
-
-    Whom it does not know has none.
-    """
+    """Knows who calls, and who has which scopes; somebody unknown has none."""
 
     def caller(self) -> str:
-        """Return the name of whoever is at the other end, as the channel says."""
+        """Return the name of the caller, as the channel knows it."""
         ...
 
     def rights(self, by: Principal) -> Rights:
-        """Return what somebody may do; to raise is to deny."""
+        """Return what a principal may do; to raise is to deny."""
         ...
 
     def require_outside(self, view: View, by: Principal, verb: str) -> None:
@@ -99,7 +96,7 @@ class Processes(Supervisors, Protocol):
     """Knows which processes live, and what dead ones left behind."""
 
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
-        """Say what became of a run's shim; when it vanished, nothing of the run is left alive."""
+        """Return what became of a run's shim; once it vanished, nothing of the run is alive."""
         ...
 
     def start_mark(self, call_id: str, *, place: str) -> StartMark | None:
@@ -114,27 +111,24 @@ class Processes(Supervisors, Protocol):
         ...
 
     def found_at(self, place: str) -> ShimState:
-        """Say what became of what was started there, by its files alone."""
+        """Return what became of what was started there, by its files alone."""
         ...
 
     def shim_at(self, place: str) -> ProcessId | None:
-        """Return who runs, or ran, what was started there, as far as its files tell."""
+        """Return the shim that runs, or ran, what was started there, if its files tell."""
         ...
 
 
 class Runner(Protocol):
     """Knows one kind of process: what a second start would do, and what its exit meant.
 
-    It owns no state and no process.
-
-    To start, and to resume a session with what is to be said in it, is the driver's, which is the
-    run's own process; to interrupt and to kill is the shim's, the same for every kind. The
-    session's provider and ref are in the run's record (decision 0051).
+    It owns no state and no process. The driver, which is the run's own process, starts or resumes
+    the session; the shim interrupts and kills, the same for every kind (decision 0051).
     """
 
     @property
     def effect(self) -> Effect:
-        """What a second start of its own process would do, whatever the policy says of its calls."""
+        """What a second start of its own process would do; the policy has no say in it."""
         ...
 
     @property
@@ -151,7 +145,7 @@ class Runner(Protocol):
         ...
 
     def meaning(self, exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
-        """Say what an exit meant."""
+        """Return what an exit meant."""
         ...
 
 
@@ -180,13 +174,13 @@ class Gate(Protocol):
         ...
 
     def judge(self, view: View, task: Task, tool: str, body: bytes) -> Judgement:
-        """Say what the policies in force say of a call that a process itself puts before a person."""
+        """Return what the policies in force say of a call for which a process asks a person."""
         ...
 
     def weigh(
         self, view: View, task: Task, tool: str, body: bytes
     ) -> tuple[Judgement, dict[str, str]]:
-        """Say what the policies in force say of an agent's call, and which files it was judged with."""
+        """Return what the policies in force say of an agent's call, and the files it depends on."""
         ...
 
     def directories(self, view: View, task: Task) -> tuple[str, ...]:
@@ -197,14 +191,14 @@ class Gate(Protocol):
         ...
 
     def drift(self, view: View, task: Task, call: Call, grounds: Grounds) -> tuple[str, ...]:
-        """Say what has changed since an agent's call was let through: the files that it depends on, or the policy.
+        """Return what has changed since an agent's call was let through: its files, or the policy.
 
         What a rule let through must be let through by a rule now.
         """
         ...
 
     def effect(self, view: View, task: Task, call: Call) -> Effect:
-        """Say what a second run of a command would do; where a policy is wrong, nobody knows."""
+        """Return what a second run of a command would do; unknown where a policy is wrong."""
         ...
 
     def own_ask(self, view: View, task: Task) -> OwnAsk:
@@ -212,7 +206,7 @@ class Gate(Protocol):
         ...
 
     def obstacle(self, view: View, task: Task, call: Call, grounds: Grounds) -> Obstacle | None:
-        """Say why a call that was let through may not start now, if it may not.
+        """Return why a call that was let through may not start now, or None.
 
         What a rule let through must be let through by a rule now.
         """
@@ -223,7 +217,7 @@ class Signatures(Protocol):
     """Knows whose signatures count."""
 
     def signer(self, document: bytes, signature: str) -> str:
-        """Return the name of whoever signed these very bytes and still may, or raise NotAllowed."""
+        """Return who signed these very bytes, and still may, or raise NotAllowed."""
         ...
 
 

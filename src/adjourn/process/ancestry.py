@@ -17,7 +17,7 @@ _DEEPEST = 10_000
 _INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # the kernel's own number for the first one
 
 
-class Unreadable(Exception):
+class AncestryUnreadable(Exception):
     """/proc does not show the ancestors of this process, or they changed whenever it was read."""
 
 
@@ -31,9 +31,9 @@ class Ancestor(NamedTuple):
 
 
 def find_enclosing_run() -> str | None:
-    """Return a word for the run that this process is known to be part of, or None.
+    """Return a name for the run that this process is known to be part of, or None.
 
-    Raise Unreadable where /proc hides it.
+    Raise AncestryUnreadable where /proc hides it.
     """
     return mark_of_run() or enclosing_shim(read_ancestors())
 
@@ -47,7 +47,7 @@ def mark_of_run() -> str | None:
 
 
 def enclosing_shim(ancestors: list[Ancestor]) -> str | None:
-    """Return a word for the shim among these processes, or for the fork server that takes the place of a dead one."""
+    """Return the shim among these processes, or the fork server that adopted what it left."""
     return next((f"pid {one.pid}" for one in ancestors if one.name in _OURS), None)
 
 
@@ -62,14 +62,14 @@ def read_ancestors() -> list[Ancestor]:
         found = _read_upwards()
         if found is not None and found == _read_upwards():
             return found
-    raise Unreadable("the processes above this one cannot be read in /proc")
+    raise AncestryUnreadable("the processes above this one cannot be read in /proc")
 
 
 def came_from_outside(ancestors: list[Ancestor]) -> bool:
-    """Whether the last ancestor entered this pid namespace from one above it, as `docker exec` does.
+    """Return whether the last ancestor entered this pid namespace, as `docker exec` does.
 
-    Only a process of an outer namespace can start such a process. In the first namespace there is none: there it means
-    that the kernel itself started it.
+    Only a process of an outer namespace can start such a process. In the first namespace the kernel
+    itself started it.
     """
     return ancestors[-1].pid != 1
 
@@ -105,11 +105,11 @@ def _read_ancestor(name: str) -> Ancestor | None:
 
 
 def read_place() -> Place:
-    """Return where this process lives; raise Unreadable where /proc does not say it."""
+    """Return where this process lives; raise AncestryUnreadable where /proc does not say it."""
     first = _read_ancestor("1")
     try:
         if first is None:
-            raise Unreadable("/proc does not show the first process")
+            raise AncestryUnreadable("/proc does not show the first process")
         return Place(
             boot_id=boot_id(),
             pid_namespace=_namespace("pid"),
@@ -120,13 +120,13 @@ def read_place() -> Place:
             gid_map=_map("gid_map"),
         )
     except OSError as error:
-        raise Unreadable(
+        raise AncestryUnreadable(
             f"/proc does not show the namespaces of this process: {error.strerror}"
         ) from error
 
 
 def is_initial(place: Place) -> bool:
-    """Whether nothing can enter the pid namespace from outside, for there is no outside."""
+    """Return whether this is the outermost pid namespace, which nothing can enter."""
     return place.pid_namespace == _INITIAL_PID_NAMESPACE
 
 
@@ -155,5 +155,5 @@ def enclosing_run() -> str | None:
     """
     try:
         return find_enclosing_run()
-    except Unreadable:
+    except AncestryUnreadable:
         return None

@@ -55,16 +55,13 @@ def enclosing_group() -> str | None:
 
 
 def remove_stale(folder: str) -> None:
-    """Remove the groups of shims that were killed before they could, unless somebody is still in there."""
+    """Remove the groups that killed shims left, unless somebody is still in there."""
     for name in os.listdir(folder):
         maker = _NAME.fullmatch(name)
-        if maker and not _lives(int(maker["pid"]), start_time=int(maker["start_time"])):
-            Cgroup(f"{folder}/{name}").removed()
-
-
-def _lives(pid: int, *, start_time: int) -> bool:
-    seen = look_at(pid)
-    return seen is not None and seen.start_time == start_time
+        seen = look_at(int(maker["pid"])) if maker else None
+        is_alive = maker and seen and seen.start_time == int(maker["start_time"])
+        if maker and not is_alive:
+            Cgroup(f"{folder}/{name}").try_to_remove()
 
 
 class Cgroup:
@@ -83,7 +80,7 @@ class Cgroup:
             return None
         if os.path.exists(f"{path}/cgroup.kill"):
             return group
-        group.removed()
+        group.try_to_remove()
         return None
 
     def open(self) -> int | None:
@@ -94,7 +91,7 @@ class Cgroup:
             return None
 
     def holds(self, pid: int | str) -> bool:
-        """Say whether the process is in this group or in one below it."""
+        """Return whether the process is in this group or in one below it."""
         return os.path.basename(self.path) in (membership(pid) or "").split("/")
 
     def kill(self) -> None:
@@ -108,14 +105,11 @@ class Cgroup:
     def remove(self) -> None:
         """Remove the group once its last member is gone; one that does not go is left behind."""
         deadline = time.monotonic() + _PATIENCE
-        while not self.removed() and time.monotonic() < deadline:
+        while not self.try_to_remove() and time.monotonic() < deadline:
             time.sleep(_PAUSE)
 
-    def removed(self) -> bool:
-        """Try once to remove the group, with those that its members made below it.
-
-        Say whether it is gone.
-        """
+    def try_to_remove(self) -> bool:
+        """Try once to remove the group and those below it; return whether it is gone."""
         for folder, _, _ in os.walk(self.path, topdown=False):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)

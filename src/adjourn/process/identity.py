@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 from adjourn.core.task import ProcessId
 
 
-class Seen(NamedTuple):
+class ProcStat(NamedTuple):
     """A living process as /proc showed it at one moment."""
 
     pid: int
@@ -32,11 +32,11 @@ def identify(pid: int) -> ProcessId | None:
 
 
 def is_alive(process: ProcessId) -> bool:
-    """Say whether this very process still lives; a zombie does not."""
+    """Return whether this very process still lives; a zombie does not."""
     return identify(process.pid) == process
 
 
-def look_at(pid: int) -> Seen | None:
+def look_at(pid: int) -> ProcStat | None:
     """Return the process that has `pid` now, or None if none lives there."""
     try:
         stat = _read(f"/proc/{pid}/stat")
@@ -48,7 +48,7 @@ def look_at(pid: int) -> Seen | None:
     # A zombie with threads is a process that lives on without its first thread.
     if state in {b"Z", b"X"} and threads <= 1:
         return None
-    return Seen(pid, int(parent), int(session), start_time)
+    return ProcStat(pid, int(parent), int(session), start_time)
 
 
 def _read(path: str) -> bytes:
@@ -66,7 +66,7 @@ class Pinned:
         self._pidfd = pidfd
 
     @classmethod
-    def pin(cls, pid: int, *, if_it: Callable[[Seen], bool]) -> Self | None:
+    def pin(cls, pid: int, *, if_it: Callable[[ProcStat], bool]) -> Self | None:
         """Return the process that has `pid`, if it lives and passes the test."""
         try:
             pinned = cls(os.pidfd_open(pid))
@@ -89,7 +89,7 @@ class Pinned:
             signal.pidfd_send_signal(self._pidfd, number)
 
     def gone(self, *, within: float | None = 0) -> bool:
-        """Say whether the process is gone, or goes within so many seconds.
+        """Return whether the process is gone, or goes within so many seconds.
 
         None means to wait for it.
         """

@@ -1,7 +1,4 @@
-"""What this machine knows of the runs of one store.
-
-Which processes live, and what dead ones left behind.
-"""
+"""What this machine knows of a store's processes: which live, and what dead ones left."""
 
 import os
 import time
@@ -10,110 +7,16 @@ from collections.abc import Callable
 import msgspec
 
 from adjourn.core.clarification import Left
-from adjourn.core.namespaces import Place
 from adjourn.core.outcome import Exit
 from adjourn.core.task import ProcessId, number_of_run, task_of_run
 from adjourn.ports.world import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
-from adjourn.system import lock
-from adjourn.system.files import open_plain
+from adjourn.process.identity import boot_id
+from adjourn.process.shim import ShimFailed, adopt, holds_lock, read_record, read_result
+from adjourn.process.start_marks import leave_mark, name_of_mark, read_mark
+from adjourn.process.supervisors import LocalSupervisors, SharedSupervisors
+from adjourn.process.tree import kill_leftovers, remove_group
+from adjourn.system.files import open_plain, spelled
 from adjourn.system.run_files import RECORD, RESULT, run_directory
-
-
-class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a supervisor says of itself, in its lock file."""
-
-    pid: int
-    started_at: int
-    pool: str | None = None  # a worker's; a foreground command has none
-    max_active: int = 1
-    host: str = ""  # where several machines share the work
-    place: Place | None = None  # the namespaces in which it starts its runs
-
-
-class LocalSupervisors:
-    """The supervisors of one store on this machine."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-
-    def supervisor_lives(self, supervisor: str) -> bool:
-        """Say whether that supervisor still holds its lock."""
-        return lock.is_held(supervisor_lock(self._root, supervisor))
-
-
-class SharedSupervisors(LocalSupervisors):
-    """The supervisors of a store that machines share.
-
-    Of those of other machines, only the leases tell.
-    """
-
-    def supervisor_lives(self, supervisor: str) -> bool:
-        """Say whether a supervisor may be alive.
-
-        One of this machine is dead for sure once it lost its lock.
-        """
-        return not os.path.lexists(
-            supervisor_lock(self._root, supervisor)
-        ) or super().supervisor_lives(supervisor)
-
-
-def supervisor_lock(root: str, supervisor: str) -> str:
-    """Return the lock that a supervisor holds while it lives."""
-    return os.path.join(root, "supervisors", f"{supervisor}.lock")
-
-
-def living(root: str) -> dict[str, About]:
-    """Return the supervisors that hold their locks, and what each says of itself."""
-    place = os.path.join(root, "supervisors")
-    found = {
-        name.removesuffix(".lock"): _about(os.path.join(place, name)) for name in _names(place)
-    }
-    return {name: about for name, about in found.items() if about}
-
-
-def remove_dead(root: str, *, needed: set[str], dry_run: bool = False) -> int:
-    """Remove the locks of supervisors that are gone for good and have no run left; return how many those are.
-
-    Only its own supervisor ever writes into a lock, and holds it then. So one that says something and is not held belongs to
-    a dead one. An empty one may be about to be held: it is left alone.
-    """
-    place = os.path.join(root, "supervisors")
-    count = 0
-    for name in _names(place):
-        path = os.path.join(place, name)
-        try:
-            is_dead = os.path.getsize(path) > 0 and not lock.is_held(path)
-            if is_dead and name.removesuffix(".lock") not in needed:
-                if not dry_run:
-                    os.unlink(path)
-                count += 1
-        except FileNotFoundError:
-            continue  # somebody else prunes, or it has just left
-    return count
-
-
-def about_of(root: str, supervisor: str) -> About | None:
-    """Return what a living supervisor says of itself."""
-    return _about(supervisor_lock(root, supervisor))
-
-
-def _names(place: str) -> list[str]:
-    try:
-        return sorted(os.listdir(place))
-    except FileNotFoundError:
-        return []
-
-
-def _about(path: str) -> About | None:
-    if not lock.is_held(path):
-        return None
-    with open(path, "rb") as file:
-        content = file.read()
-    try:
-        return msgspec.json.decode(content, type=About)
-    except msgspec.DecodeError:
-        return None  # it has just been made
-
 
 _MOMENT = 0.3  # a shim whose gate was shut for good needs a few milliseconds to say so
 _YOUNG = 2.0  # seconds
@@ -132,30 +35,26 @@ class LocalProcesses(LocalSupervisors):
         self._left_by = left_by
 
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
-        """Say what became of a run's shim; when it vanished, nothing of the run is left alive.
+        """Return what became of a run's shim; when it vanished, nothing of the run is left alive.
 
         A shim that holds its lock is alive, also if no process here has its pid: it is in another
         PID namespace.
         """
-        from adjourn.process import shim as shims
-
         place = run_directory(self._root, run_id)
         # Alive first, result second: a shim that ends between the two looks has left its result.
-        living = shims.adopt(place, shim)
+        living = adopt(place, shim)
         if living is not None:
             has_ended = living.wait(_MOMENT if _is_young(shim) else 0)
             living.close()
             if not has_ended:
                 return StillRuns()
-        elif shims.holds_lock(place):
+        elif holds_lock(place):
             return StillRuns()
         return self.left_behind(run_id)
 
     def can_adopt(self, run_id: str, shim: ProcessId) -> bool:
-        """Say whether a run's shim is alive, and in a PID namespace from where it can be watched and signalled."""
-        from adjourn.process import shim as shims
-
-        living = shims.adopt(run_directory(self._root, run_id), shim)
+        """Return whether a run's shim is alive, in a PID namespace where it can be signalled."""
+        living = adopt(run_directory(self._root, run_id), shim)
         if living is None:
             return False
         has_ended = living.wait(_MOMENT if _is_young(shim) else 0)
@@ -164,14 +63,10 @@ class LocalProcesses(LocalSupervisors):
 
     def start_mark(self, call_id: str, *, place: str) -> StartMark | None:
         """Return what this machine knows of a start of a call."""
-        from adjourn.process.start_marks import read_mark
-
         mark = read_mark(self._root, call_id)
         directory = run_directory(self._root, place)
         if mark or not place or not os.path.lexists(os.path.join(directory, RESULT)):
             return mark
-        from adjourn.process.shim import read_record, read_result
-
         result, record = read_result(directory), read_record(directory)
         is_its_own = record is None or record.call in {"", call_id}
         return (
@@ -182,14 +77,10 @@ class LocalProcesses(LocalSupervisors):
 
     def leave_start_mark(self, call_id: str, mark: StartMark) -> None:
         """Keep that a call is started."""
-        from adjourn.process.start_marks import leave_mark
-
         leave_mark(self._root, call_id, mark)
 
     def found_at(self, place: str) -> ShimState:
-        """Say what became of what was started there, by its files alone."""
-        from adjourn.process.shim import holds_lock, read_record
-
+        """Return what became of what was started there, by its files alone."""
         directory = run_directory(self._root, place)
         if not place or not os.path.isdir(directory):
             return Vanished()
@@ -200,18 +91,13 @@ class LocalProcesses(LocalSupervisors):
 
     def shim_at(self, place: str) -> ProcessId | None:
         """Return who runs, or ran, what was started there."""
-        from adjourn.process.shim import read_record
-
         record = read_record(run_directory(self._root, place))
         return record.identity if record else None
 
     def left_behind(self, run_id: str) -> ShimState:
-        """Say what a shim that is gone left behind."""
-        from adjourn.process import shim as shims
-        from adjourn.process.tree import kill_leftovers, remove_group
-
+        """Return what a shim that is gone left behind."""
         place = run_directory(self._root, run_id)
-        result = shims.read_result(place)
+        result = read_result(place)
         if result is None:
             # Else this is a copy of the store that ran it, which may be at work beside us
             if os.path.isdir(place):
@@ -267,34 +153,29 @@ class SharedProcesses(SharedSupervisors, LocalProcesses):
         self._kept_start = kept_start
 
     def start_mark(self, call_id: str, *, place: str) -> StartMark | None:
-        """Return what this machine knows of a start of a call, or what another one wrote down for all."""
+        """Return what this machine knows of a start of a call, or what another one kept for all."""
         mark = super().start_mark(call_id, place=place)
         if mark or not self._kept_start:
             return mark
-        from adjourn.process.start_marks import name_of_mark
-
         return self._kept_start(name_of_mark(call_id))
 
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
-        """Say what became of a run's shim.
+        """Return what became of a run's shim.
 
         On another machine it has killed its tree by the time that its lease was over.
         """
-        from adjourn.process.identity import boot_id
-        from adjourn.process.shim import holds_lock
-
         if shim.boot_id == boot_id():
             return super().shim_state(run_id, shim)
         return StillRuns() if holds_lock(run_directory(self._root, run_id)) else Vanished()
 
 
 def _readable(error: str | None) -> str | None:
-    """Spell out what is not UTF-8: the name of a command need not be."""
-    return error and error.encode("utf-8", "backslashreplace").decode()
+    """Escape what is not UTF-8: the name of a command need not be."""
+    return error and spelled(error)
 
 
 def _is_young(shim: ProcessId) -> bool:
-    """Say whether the shim may still be about to write that its gate stayed shut."""
+    """Return whether the shim may still be about to write that its gate stayed shut."""
     age = time.clock_gettime(time.CLOCK_BOOTTIME) - shim.start_time / os.sysconf("SC_CLK_TCK")
     return age < _YOUNG
 
@@ -308,8 +189,6 @@ def set_aside(directory: str) -> None:
         return
     if not any(os.path.lexists(os.path.join(directory, name)) for name in (RECORD, RESULT)):
         return  # the same run, whose shim could not be made ready
-    from adjourn.process.shim import ShimFailed, holds_lock
-
     if holds_lock(directory):
         raise ShimFailed(
             "a process that was started before the store was set back still runs in its place"

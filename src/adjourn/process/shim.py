@@ -139,7 +139,7 @@ class Shim:
         self.identity = identity
         self._pinned = pinned
         self._gate = gate
-        self._threshold = threshold  # our own look at what lies in the gate
+        self._threshold = threshold  # our own hold on the reading end of the gate
 
     def fileno(self) -> int:
         """Return the pidfd; it polls readable once the shim is gone."""
@@ -190,7 +190,7 @@ class Shim:
         self._pinned.send(signal.SIGUSR1)
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait until the shim is gone, or `timeout` seconds; say whether it is gone."""
+        """Wait until the shim is gone, or `timeout` seconds; return whether it is gone."""
         return self._pinned.gone(within=timeout)
 
     def close(self) -> None:
@@ -216,7 +216,7 @@ def adopt(run_dir: str, identity: ProcessId) -> Shim | None:
 
 
 def holds_lock(run_dir: str) -> bool:
-    """Say whether the shim of this run is alive, in whichever PID namespace."""
+    """Return whether the shim of this run is alive, in whichever PID namespace."""
     return is_held(f"{run_dir}/{LOCK}")
 
 

@@ -1,8 +1,8 @@
-"""Marks of calls whose gate was opened: each is on disk before its byte is written, and is found by the call's id.
+"""Marks of calls whose gate was opened, each on disk before that, and found by the call's id.
 
-The store can lose its newest changes: a backup is restored, or its log is removed. The mark stays, and its name says that
-the call was started. Only the name is synced, which costs one `fsync` of the directory. A power cut may take the text of the
-mark, which says where the files of that start are.
+The store can lose its newest changes: a backup is restored, or its log is removed. The mark stays,
+and its name says that the call was started. Only the name is synced, which costs one `fsync` of the
+directory. A power cut may take the text of the mark, which says where the files of that start are.
 """
 
 import os
@@ -36,7 +36,7 @@ def leave_mark(root: str, call_id: str, mark: StartMark) -> None:
         fd = os.open(
             path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
         )
-    except FileExistsError:  # an earlier start, of which the store knows that it came to nothing
+    except FileExistsError:  # an earlier start, which the store knows to have failed
         write_whole(path, text)
         return
     try:
@@ -58,7 +58,7 @@ def read_mark(root: str, call_id: str) -> StartMark | None:
 
 
 def marks_of(root: str, task_ids: set[str]) -> dict[str, StartMark]:
-    """Return the marks of all calls of these tasks that were ever started on this machine, by their names."""
+    """Return, by name, the marks of all calls of these tasks that this machine ever started."""
     found: dict[str, StartMark] = {}
     with suppress(FileNotFoundError):
         for name in os.listdir(os.path.join(root, FOLDER)):

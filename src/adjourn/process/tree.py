@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 
 from adjourn.process.cgroup import Cgroup
-from adjourn.process.identity import Pinned, Seen, boot_id, look_at
+from adjourn.process.identity import Pinned, ProcStat, boot_id, look_at
 from adjourn.process.shim import ShimRecord, holds_lock, read_record
 
 CHILDREN = "/proc/self/task/{}/children"
@@ -33,12 +33,13 @@ def kill_children(reap: Callable[[], bool], *, spare: Collection[int] = ()) -> i
 
 
 def kill_leftovers(run_dir: str, run_id: str) -> int:
-    """Kill what is still alive of a run whose shim is dead, the caller excepted; return how many that were.
+    """Kill what is still alive of a run whose shim is dead; return how many processes that were.
 
-    A member is known by its control group, by the ADJOURN_RUN_ID that it was started with, by its session, or by an ancestor.
+    A member is known by its control group, by the ADJOURN_RUN_ID that it was started with, by its
+    session, or by an ancestor. The caller is spared.
     """
     record = read_record(run_dir)
-    if holds_lock(run_dir) or (record and _is_anothers(record)):
+    if holds_lock(run_dir) or (record and _belongs_to_another(record)):
         return 0
     group = Cgroup(record.cgroup) if record and record.cgroup else None
     deadline = time.monotonic() + _PATIENCE
@@ -52,10 +53,10 @@ def kill_leftovers(run_dir: str, run_id: str) -> int:
     return len(killed)
 
 
-def _is_anothers(record: ShimRecord) -> bool:
-    """Say whether a run belongs to another machine, or to the store of which ours is a copy.
+def _belongs_to_another(record: ShimRecord) -> bool:
+    """Return whether a run belongs to another machine, or to the store of which ours is a copy.
 
-    Its shim lives, and not for us.
+    Then its shim lives, and holds no lock of ours.
     """
     if record.boot_id != boot_id():
         return True
@@ -68,19 +69,20 @@ def _is_anothers(record: ShimRecord) -> bool:
 
 
 def remove_group(run_dir: str) -> None:
-    """Remove the control group of a run that has left its result, if its shim was killed before it could."""
+    """Remove the control group of a run that left its result, if its shim did not."""
     record = read_record(run_dir)
     if record and record.cgroup and os.path.exists(record.cgroup):
         Cgroup(record.cgroup).remove()
 
 
-def kill_all(is_ours: Callable[[Seen], bool]) -> set[Seen]:
+def kill_all(is_ours: Callable[[ProcStat], bool]) -> set[ProcStat]:
     """Kill the processes that pass the test and all below them; return them.
 
     All are stopped before the first is killed: the stopped neither fork nor reap, so none is missed
     and no pid changes hands.
     """
-    frozen: dict[Seen, Pinned] = {}
+    frozen: dict[ProcStat, Pinned] = {}
+    # A member that was not stopped yet may fork: look again until a round finds nobody new
     while _freeze_more(frozen, is_ours):
         pass
     for pinned in frozen.values():
@@ -102,7 +104,7 @@ def children() -> list[int]:
 
 
 def _strike(reap: Callable[[], bool], spare: Collection[int]) -> bool:
-    """Kill the children that this process has right now, some times over; say whether any are left.
+    """Kill the children of this process several times; return whether one is left.
 
     This catches what forks and exits so fast that it is gone before a look at all processes gets to
     it, for an orphan becomes a child of this process at once.
@@ -116,12 +118,12 @@ def _strike(reap: Callable[[], bool], spare: Collection[int]) -> bool:
     return True
 
 
-def _freeze_more(frozen: dict[Seen, Pinned], is_ours: Callable[[Seen], bool]) -> bool:
-    """Stop the members that were not found before; say whether there were any."""
+def _freeze_more(frozen: dict[ProcStat, Pinned], is_ours: Callable[[ProcStat], bool]) -> bool:
+    """Stop the members that were not found before; return whether there were any."""
     known = {process.pid: pinned for process, pinned in frozen.items()}
     before = len(frozen)
 
-    def belongs(process: Seen) -> bool:
+    def belongs(process: ProcStat) -> bool:
         parent = known.get(process.parent)
         return is_ours(process) or (parent is not None and not parent.gone())
 
@@ -136,31 +138,30 @@ def _freeze_more(frozen: dict[Seen, Pinned], is_ours: Callable[[Seen], bool]) ->
     return len(frozen) > before
 
 
-def _others() -> Iterator[Seen]:
+def _others() -> Iterator[ProcStat]:
     """Yield every living process but this one, parents mostly before their children."""
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdecimal()):
         if pid != os.getpid() and (process := look_at(pid)):
             yield process
 
 
-def _member_of(record: ShimRecord | None, run_id: str) -> Callable[[Seen], bool]:
+def _member_of(record: ShimRecord | None, run_id: str) -> Callable[[ProcStat], bool]:
     """Return the test that only members of the run pass."""
     mark = f"ADJOURN_RUN_ID={run_id}".encode()
 
-    def is_member(process: Seen) -> bool:
+    def is_member(process: ProcStat) -> bool:
         if mark in _environment(process.pid):
             return True
-        return record is not None and (_in_group(process, record) or _in_session(process, record))
+        if record is None:
+            return False
+        is_in_group = record.cgroup is not None and Cgroup(record.cgroup).holds(process.pid)
+        return is_in_group or _is_in_session(process, record)
 
     return is_member
 
 
-def _in_group(process: Seen, record: ShimRecord) -> bool:
-    return record.cgroup is not None and Cgroup(record.cgroup).holds(process.pid)
-
-
-def _in_session(process: Seen, record: ShimRecord) -> bool:
-    """Say whether the process is in the child's session.
+def _is_in_session(process: ProcStat, record: ShimRecord) -> bool:
+    """Return whether the process is in the child's session.
 
     The number alone proves nothing: a later session may have got it. So either its leader is still
     the child, or the process holds a pipe that the shim made for the child.
@@ -171,12 +172,12 @@ def _in_session(process: Seen, record: ShimRecord) -> bool:
     return (
         leader.start_time == record.child_start_time
         if leader
-        else _holds_a_pipe(process.pid, record.pipes)
+        else _holds_pipe(process.pid, record.pipes)
     )
 
 
 def _environment(pid: int) -> list[bytes]:
-    """Return what the process had as its environment when its program started, or nothing if we may not look."""
+    """Return the environment that a process was started with, or nothing if we may not read it."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as environment:
             return environment.read().split(b"\0")
@@ -184,17 +185,11 @@ def _environment(pid: int) -> list[bytes]:
         return []
 
 
-def _holds_a_pipe(pid: int, inodes: tuple[int, ...]) -> bool:
+def _holds_pipe(pid: int, inodes: tuple[int, ...]) -> bool:
     wanted = {f"pipe:[{inode}]" for inode in inodes}
     with contextlib.suppress(OSError):
-        return any(
-            _target(f"/proc/{pid}/fd/{fd}") in wanted for fd in os.listdir(f"/proc/{pid}/fd")
-        )
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/fd/{fd}") in wanted:
+                    return True
     return False
-
-
-def _target(link: str) -> str:
-    try:
-        return os.readlink(link)
-    except OSError:
-        return ""

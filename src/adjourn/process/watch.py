@@ -1,4 +1,4 @@
-"""Watches the files that a start cannot pin, so that a swap is seen also if it is put back before the run ends."""
+"""Watches the files that a start cannot pin: a swap is seen also if it is put back in time."""
 
 import os
 import stat
@@ -18,7 +18,7 @@ _MOVES = linux.IN_MOVE_SELF | linux.IN_DELETE_SELF | linux.IN_DONT_FOLLOW | linu
 
 
 class FileWatch:
-    """An inotify watch on files, and on every link and directory on the way to them that this user could move."""
+    """An inotify watch on files, and on all that this user could move on the way to them."""
 
     def __init__(self, names: Sequence[str]) -> None:
         """Begin to watch files, by their names as they are spelled."""
@@ -43,7 +43,7 @@ class FileWatch:
                 self._unknown.add(name)
 
     def close(self) -> tuple[list[str], list[str]]:
-        """Stop, and return the files that were changed or swapped, and those of which that is not known."""
+        """Stop; return the files that were changed or swapped, and those that may have been."""
         if self._fd < 0:
             return [], sorted(self._unknown)
         touched = {name for number in self._events() for name in self._names.get(number, ())}
@@ -54,7 +54,7 @@ class FileWatch:
         return sorted(touched), sorted(unknown - touched)
 
     def _watch(self, path: str, name: str) -> None:
-        """Watch each step of a path before it is followed, so that every later change of it is seen."""
+        """Watch each step of a path before it is followed, so that no later change is missed."""
         # By directory: whether only root can move or remove something in it
         is_safe: dict[str, bool] = {}
         for step, about in steps_to(path):

@@ -10,7 +10,7 @@ from typing import overload
 
 from adjourn.core.errors import Misuse
 from adjourn.core.policy.judgement import Effect
-from adjourn.ports.runner import RunnerKind
+from adjourn.ports.runner import RunnerKind, load
 from adjourn.ports.world import Runner
 from adjourn.runners.command import CommandRunner
 from adjourn.runners.driver import DriverRunner
@@ -100,6 +100,9 @@ class RunnerNames(Sequence[str]):
 def find_runner(name: str) -> Runner:
     """Return what the controller has to know of the runner of that name."""
     kind = find_kind(name)
+    if kind.exits:
+        runner: Runner = load(kind.exits)()
+        return runner
     if not kind.driver:
         return CommandRunner()
     return DriverRunner(
@@ -107,3 +110,9 @@ def find_runner(name: str) -> Runner:
         needs_session=kind.has_session,
         makes_calls=kind.makes_calls,
     )
+
+
+def runs_own_calls(name: str) -> bool:
+    """Return whether the agent of that runner makes the calls that are let through itself."""
+    kind = find_kind(name)
+    return bool(kind.driver) and kind.makes_calls

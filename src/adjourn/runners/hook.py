@@ -24,7 +24,7 @@ REPLACED = (
 )
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class HookRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A call that Claude Code is about to make.
 
     File paths in its input are absolute; in the stream they need not be.
@@ -170,7 +170,7 @@ class WaitingHook:
         self._line = line
         self._listener = listener
         self._said = bytearray()
-        self.request: Request | None = None
+        self.request: HookRequest | None = None
 
     def fileno(self) -> int:
         """Return what to poll."""
@@ -182,7 +182,7 @@ class WaitingHook:
         self._said += piece
         if piece and len(self._said) <= _LARGEST:
             return False
-        self.request = decode_unambiguous(self._said, type=Request)
+        self.request = decode_unambiguous(self._said, type=HookRequest)
         return True
 
     def answer(self, answer: Answer, *, seal: str = "") -> str:

@@ -5,6 +5,7 @@ import stat
 from collections.abc import Collection, Iterator
 
 STORE = ".adjourn"
+URLS = ("postgresql://", "postgres://")  # of stores that machines share
 ADDRESS = "database.json"  # in the directory of files of a store that machines share
 
 

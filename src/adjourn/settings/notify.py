@@ -30,7 +30,7 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     secret_file: str = ""
 
 
-class Table(Secret, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NotifyTable(Secret, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The common keys of a notifier."""
 
     on: tuple[Occasion, ...] = tuple(Occasion)
@@ -53,14 +53,14 @@ COMMON_KEYS = {
 """What each common key means, for the reference."""
 
 
-def read_table(content: Any) -> tuple[Table, dict[str, Any]]:
+def read_table(content: Any) -> tuple[NotifyTable, dict[str, Any]]:
     """Return the common keys of a table and the rest of it, or raise BadTable."""
     try:
         values = msgspec.convert(content, dict[str, Any])
     except msgspec.ValidationError as error:
         raise BadTable(str(error)[:1].lower() + str(error)[1:]) from error
     common = {key: values.pop(key) for key in COMMON_KEYS if key in values}
-    table = read_keys(common, Table)
+    table = read_keys(common, NotifyTable)
     if not table.on:
         raise BadTable("`on` is empty: nothing would ever be told")
     if not 0 < table.timeout <= LONGEST_TIMEOUT:

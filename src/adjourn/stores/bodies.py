@@ -114,7 +114,7 @@ def name_or_none(word: str) -> str | None:
 
 
 def prefix_range(prefix: str) -> tuple[str | None, str | None]:
-    """Return the first string that begins with the prefix, and one that comes after all of those."""
+    """Return the first string with the prefix, and one that sorts after all of them."""
     first = name_or_none(prefix)
     return (None, None) if first is None else (first, f"{first}\U0010ffff")
 

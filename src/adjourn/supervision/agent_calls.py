@@ -12,7 +12,7 @@ from adjourn.core.call import Call, arguments_of
 from adjourn.core.errors import StoreProblem
 from adjourn.core.policy.commands import steps_of, words_of
 from adjourn.core.task import TRIES, Run
-from adjourn.ports.leases import Heart
+from adjourn.ports.leases import RunLeases
 from adjourn.ports.world import NeverStarted, ShimState, StillRuns
 from adjourn.process.processes import LocalProcesses, set_aside
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines, why_failed
@@ -39,7 +39,7 @@ class AgentCalls:
         *,
         root: str,
         processes: LocalProcesses,
-        leases: Heart | None,
+        leases: RunLeases | None,
         on_shortage: OnShortage,
     ) -> None:
         self._controller = controller
@@ -51,26 +51,26 @@ class AgentCalls:
 
     def adopt(self, active: ActiveRun) -> None:
         """Take over the call of an agent whose supervisor is gone."""
-        for call in self._controller.executions(active.run.task_id):
+        for call in self._controller.agents.executions(active.run.task_id):
             directory = run_directory(self._root, call.place)
             shim = adopt(directory, call.shim) if call.shim else None
             if shim:
-                adopted = self._controller.adopt_call(active.run, call)
+                adopted = self._controller.agents.adopt_call(active.run, call)
                 active.add_call(RunningCall(adopted, shim, directory=directory))
                 self._renew(active.run, directory)
                 continue
-            state = self._controller.state_of(call)
+            state = self._controller.agents.state_of(call)
             if not isinstance(state, StillRuns):  # else its lock is held in another PID namespace
-                self._controller.conclude_call(active.run, call, state)
+                self._controller.agents.conclude_call(active.run, call, state)
 
     def advance(self, active: ActiveRun) -> bool:
         """Conclude the call that has left and start the next; return whether the run has left."""
         try:
             if active.is_in_doubt:
                 # Give back what was about to run when the store failed: its gate stayed shut
-                for call in self._controller.executions(active.run.task_id):
+                for call in self._controller.agents.executions(active.run.task_id):
                     if active.call is None or call.number != active.call.call.number:
-                        self._controller.release_call(active.run, call)
+                        self._controller.agents.release_call(active.run, call)
                 active.is_in_doubt = False
             if active.call and active.call.is_gone():
                 self._conclude(active, active.call)
@@ -91,9 +91,9 @@ class AgentCalls:
         failed call. Where something else keeps it from starting, it is tried a few times.
         """
         run = active.run
-        call = self._controller.next_execution(run.task_id)
+        call = self._controller.agents.next_execution(run.task_id)
         try:
-            claimed = self._controller.claim_call(run, call) if call else None
+            claimed = self._controller.agents.claim_call(run, call) if call else None
         except OSError as error:
             if not is_shortage(error.errno):
                 raise
@@ -110,12 +110,12 @@ class AgentCalls:
                 active.failed_starts += 1
             why = why_failed(error)
             if active.failed_starts < TRIES:
-                self._controller.release_call(run, claimed)
+                self._controller.agents.release_call(run, claimed)
                 self._retry_later(active, why)
                 return
             active.failed_starts = 0
             result = CallResult(ok=False, error=f"it could not be started in {TRIES} tries: {why}")
-            self._controller.finish_call(run, claimed, result)
+            self._controller.agents.finish_call(run, claimed, result)
             return
         running = RunningCall(claimed, shim, directory=directory)
         self._renew(run, directory)
@@ -151,21 +151,21 @@ class AgentCalls:
         """Let the call start, once the store and the disk know that it will."""
         call = running.call
         try:
-            if self._controller.execute_call(active.run, call, shim=shim.identity) is None:
+            if self._controller.agents.execute_call(active.run, call, shim=shim.identity) is None:
                 running.close()
                 return
             try:
-                self._controller.mark_start(call, call.place)
+                self._controller.agents.mark_start(call, call.place)
             except OSError as error:
                 # Whatever is wrong with the folder of marks, the call has no part in it
                 running.close()
-                self._controller.release_call(active.run, call)
+                self._controller.agents.release_call(active.run, call)
                 self._retry_later(active, f"{UNMARKED}: {error.strerror}")
                 return
             shim.open_gate()
         except GateShut:
             running.close()
-            self._controller.release_call(active.run, call)
+            self._controller.agents.release_call(active.run, call)
             self._retry_later(active, _GATE_SHUT)
         except BaseException:
             running.close()
@@ -178,7 +178,7 @@ class AgentCalls:
         left: ShimState = NeverStarted()
         if not running.has_never_started():
             left = self._processes.left_behind(running.call.place)
-        self._controller.conclude_call(active.run, running.call, left)
+        self._controller.agents.conclude_call(active.run, running.call, left)
         if isinstance(left, NeverStarted):
             self._retry_later(active, left.why or _GATE_SHUT)
         else:

@@ -5,7 +5,7 @@ import select
 from collections.abc import Mapping
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from adjourn.clarifications.log import VERBOSE
 from adjourn.controller.runs import Claimed
@@ -15,25 +15,16 @@ from adjourn.process.forks.client import ForkServer
 from adjourn.process.shim import Shim, ShimSpec
 from adjourn.system.files import private_directory
 from adjourn.system.user_state import state_directory
-from adjourn.workspace.files import search_path
+from adjourn.workspace.command_files import search_path
+
+if TYPE_CHECKING:  # only workers have one, and starting a command is a hot path
+    from adjourn.process.forks.warm import WarmForks
 
 # Names the variable with which a process shows its database login whose task it is
 RUN_KEY = "ADJOURN_RUN_KEY"
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 _OWN = "adjourn"
 _KILL = 2  # requests to stop: the second kills
-
-
-class WarmForks(Protocol):
-    """Has the slow modules of our own agent imported already."""
-
-    def fork_shim(self, spec: ShimSpec) -> Shim | None:
-        """Fork a shim whose child goes on as Python, or return None where that is not possible."""
-        ...
-
-    def drop(self) -> None:
-        """Let go of what was imported."""
-        ...
 
 
 class Shims:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from adjourn.clarifications import exchange
-from adjourn.clarifications.files import left_by
+from adjourn.clarifications.protocol_files import left_by
 from adjourn.controller.agents import UNMARKED
 from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
@@ -20,13 +20,14 @@ from adjourn.core.call import Call, command_of
 from adjourn.core.errors import AdjournError, Conflict, NotStarted, StoreOlder, StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
-from adjourn.ports.leases import Heart
+from adjourn.ports.leases import RunLeases
 from adjourn.ports.world import Ended, NeverStarted, NewId
 from adjourn.process.forks.client import ForkServer
-from adjourn.process.processes import About, LocalProcesses, set_aside, supervisor_lock
+from adjourn.process.processes import LocalProcesses, set_aside
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines, why_failed
+from adjourn.process.supervisors import SupervisorRecord, supervisor_lock
 from adjourn.supervision import workspace_notes
-from adjourn.supervision.shims import RUN_KEY, ActiveRun, Shims, WarmForks
+from adjourn.supervision.shims import RUN_KEY, ActiveRun, Shims
 from adjourn.supervision.wait import require_workspace, wait_until
 from adjourn.system import lock
 from adjourn.system.files import private_directory, write_all
@@ -35,7 +36,8 @@ from adjourn.system.run_files import run_directory, runs_directory
 from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import Signals, deferred_signals
 
-if TYPE_CHECKING:  # only agents have calls, and starting a command is a hot path
+if TYPE_CHECKING:  # only agents have these, and starting a command is a hot path
+    from adjourn.process.forks.warm import WarmForks
     from adjourn.supervision.agent_calls import AgentCalls
 
 _DIED = "its shim was killed before the gate opened"
@@ -59,9 +61,9 @@ class Supervisor:
         root: str,
         new_id: NewId,
         own: str | None,
-        about: About,
+        about: SupervisorRecord,
         tries: int = TRIES,
-        start_heart: Callable[[str], Heart] | None = None,
+        start_leases: Callable[[str], RunLeases] | None = None,
     ) -> None:
         self._controller = controller
         self._shims = Shims(forks, root=root, own=own)
@@ -73,7 +75,7 @@ class Supervisor:
         self._lock_path = supervisor_lock(root, self.name)
         self._lock = lock.hold(self._lock_path)
         write_all(self._lock.fileno(), msgspec.json.encode(about))
-        self._leases = start_heart(self.name) if start_heart else None
+        self._leases = start_leases(self.name) if start_leases else None
         self._unopened: list[Run] = []
         # The owner of this supervisor may want to know these
         self.on_started: Callable[[], None] = lambda: None
@@ -92,7 +94,7 @@ class Supervisor:
         """Why our leases could not be renewed last time, where there are any."""
         return self._leases.trouble if self._leases else None
 
-    def keep_warm(self, warm_forks: WarmForks, *, runner: str) -> None:
+    def keep_warm(self, warm_forks: "WarmForks", *, runner: str) -> None:
         """Fork the drivers of a runner from where its slow modules are imported already."""
         self._shims.warm_forks, self._shims.warm_runner = warm_forks, runner
 
@@ -130,7 +132,7 @@ class Supervisor:
             if signals.count():
                 return self.pause(ended)
             try:
-                claimed = self._controller.claim(ended.id, supervisor=self.name)
+                claimed = self._controller.runs.claim(ended.id, supervisor=self.name)
             except Conflict:  # a worker was faster: wait for it, and pass on requests to stop
                 return wait_until(
                     self._controller,
@@ -159,7 +161,7 @@ class Supervisor:
 
         # Somebody else runs it; what was left without a shim is settled
         def look() -> None:
-            self._controller.recover()
+            self._controller.runs.recover()
             self._pause_if(signals, task)
 
         def is_over(seen: Task) -> bool:
@@ -171,15 +173,15 @@ class Supervisor:
         """Return whether a task is queued, or claimed for this very supervisor."""
         return (
             task.state is TaskState.QUEUED
-            or self._controller.claimed(task.id, supervisor=self.name) is not None
+            or self._controller.runs.claimed(task.id, supervisor=self.name) is not None
         )
 
     def pause(self, task: Task) -> Task:
         """Pause a task that left at the very moment in which it was told to stop."""
         try:
-            return self._controller.pause(task.id, by=self._controller.principal())
+            return self._controller.tasks.pause(task.id, by=self._controller.decisions.principal())
         except Conflict:
-            return self._controller.find(task.id)  # it has ended
+            return self._controller.decisions.find_task(task.id)  # it has ended
 
     def _pause_if(self, signals: Signals, task: Task) -> None:
         if signals.count():
@@ -187,7 +189,7 @@ class Supervisor:
 
     def _can_adopt(self, run_id: str) -> bool:
         """Return whether a run has lost its supervisor and still has a shim of this machine."""
-        orphan = next((run for run in self._controller.orphans() if run.id == run_id), None)
+        orphan = next((run for run in self._controller.runs.orphans() if run.id == run_id), None)
         if orphan is None or orphan.shim is None:
             return False
         return self._processes.can_adopt(orphan.id, orphan.shim)
@@ -220,9 +222,9 @@ class Supervisor:
         deadline = self._leases.deadline() if self._leases else None
         claimed: Claimed | Task | None = None
         if task.state is TaskState.RUNNING:
-            claimed = self._controller.claimed(task.id, supervisor=self.name)
+            claimed = self._controller.runs.claimed(task.id, supervisor=self.name)
         try:
-            claimed = claimed or self._controller.claim(task.id, supervisor=self.name)
+            claimed = claimed or self._controller.runs.claim(task.id, supervisor=self.name)
         except OSError as error:
             if not is_shortage(error.errno):
                 raise
@@ -240,7 +242,7 @@ class Supervisor:
                 why = why_failed(error)
                 if is_machines(error):
                     return self._give_back_unstarted(run, why=why)
-                self._controller.fail_to_start(run, why=why, tries=self._tries)
+                self._controller.runs.fail_to_start(run, why=why, tries=self._tries)
                 sentence = f"task {task.id} could not be started: {why}"
                 raise AdjournError(sentence, way_out=f"adjourn resume {task.id}") from error
             self._renew(run, deadline)
@@ -292,7 +294,7 @@ class Supervisor:
             active.close()
             return self.end(active)
         deadline = self._leases.deadline() if self._leases else None
-        executing = self._controller.execute(active.run, shim=shim.identity)
+        executing = self._controller.runs.execute(active.run, shim=shim.identity)
         if isinstance(executing, Task):  # what let it start is gone: the gate stays shut
             active.close()
             self._stop_renewing(active.run)
@@ -300,7 +302,7 @@ class Supervisor:
         # Its lease is a new one: where a database is slow, the first may be over by now
         self._renew(active.run, deadline)
         try:
-            self._controller.mark_start(call, active.run.id)
+            self._controller.agents.mark_start(call, active.run.id)
         except OSError as error:
             # Whatever is wrong with the folder of marks, the task has no part in it
             active.close()
@@ -319,7 +321,7 @@ class Supervisor:
         """Give back the runs whose gate stayed shut because the store failed."""
         while self._unopened:
             with suppress(Conflict):  # somebody else has done so
-                self._controller.release(
+                self._controller.runs.release(
                     self._unopened[-1], why="the store failed before the gate opened"
                 )
             self._unopened.pop()
@@ -329,7 +331,7 @@ class Supervisor:
 
         Return the task instead if somebody wants it to stop: then it is not queued again.
         """
-        ended = self._controller.release(run, why=why)
+        ended = self._controller.runs.release(run, why=why)
         if ended.state is TaskState.QUEUED:
             raise _not_started(ended, why)
         return ended
@@ -342,8 +344,8 @@ class Supervisor:
             return None
         deadline = self._leases.deadline() if self._leases else None
         try:
-            is_driven = self._controller.find(run.task_id).spec.is_driven
-            taken = self._controller.adopt(run, supervisor=self.name)
+            is_driven = self._controller.decisions.find_task(run.task_id).spec.is_driven
+            taken = self._controller.runs.adopt(run, supervisor=self.name)
         except AdjournError:
             shim.close()
             raise
@@ -477,18 +479,18 @@ class Supervisor:
         match self._processes.left_behind(run.id):
             case Ended(exit=exit):
                 exchange.clear_taken(self._controller, self._root, run.task_id)
-                ended = self._controller.finish(run, exit)
+                ended = self._controller.runs.finish(run, exit)
                 exchange.close_run(self._controller, self._root, ended)
                 workspace_notes.note_left(self._controller, ended)
                 return ended
             case NeverStarted(why=why, is_refused=is_refused):
                 if is_refused:
-                    return self._controller.fail_to_start(run, why=why, tries=self._tries)
+                    return self._controller.runs.fail_to_start(run, why=why, tries=self._tries)
                 return self._give_back_unstarted(run, why=why or "its gate stayed shut")
             case _ if active.has_never_started():
                 return self._give_back_unstarted(run, why=_DIED)
             case _:
-                return self._controller.lose(run)
+                return self._controller.runs.lose(run)
 
 
 def _not_started(task: Task, why: str) -> NotStarted:

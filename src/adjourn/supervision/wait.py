@@ -1,7 +1,4 @@
-"""What a command does that neither starts nor ends a run.
-
-It waits for one, or looks after one that was left alone.
-"""
+"""Waits for a task, and interrupts a run whose supervisor is gone."""
 
 import gc
 import os
@@ -27,15 +24,12 @@ def require_workspace(controller: Controller, task: Task) -> None:
         return
     with controller.store.read() as view:
         run = view.run(task.id, task.runs) if task.runs else None
-    known = [
-        f"run {run.id}" if run else "",
-        task.spec.runner,
-        f"session {run.session_ref}" if run and run.session_ref else "",
-    ]
+    facts = [f"run {run.id}"] if run else []
+    facts.append(task.spec.runner)
+    if run and run.session_ref:
+        facts.append(f"session {run.session_ref}")
     why = f"its workspace {task.spec.workspace} is not there any more"
-    sentence = (
-        f"task {task.id} ({', '.join(fact for fact in known if fact)}) cannot be resumed: {why}"
-    )
+    sentence = f"task {task.id} ({', '.join(facts)}) cannot be resumed: {why}"
     raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
 
 
@@ -48,9 +42,9 @@ def wait_until(
     timeout: float | None = None,
     every: float = CHECK_SECONDS,
 ) -> Task:
-    """Wait for a task, by events and without work in between.
+    """Wait until a task is as wanted, or for so long; return it as it is then.
 
-    `look` is called first and at every event.
+    `look` is called first, at every event, and every so many seconds.
     """
     gc.enable()  # short commands go without; this one may last
     deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
@@ -72,11 +66,12 @@ def interrupt_orphan(controller: Controller, task: Task, *, root: str) -> None:
         run = view.run(task.id, task.runs)
     if run.shim is None or LocalProcesses(root).supervisor_lives(run.supervisor):
         return
-    place = run_directory(root, run.id)
-    shim = adopt(place, run.shim)
-    if shim is None and holds_lock(place):
+    directory = run_directory(root, run.id)
+    shim = adopt(directory, run.shim)
+    if shim is None and holds_lock(directory):
         raise Conflict(
-            f"run {run.id} runs in another PID namespace, and its supervisor is gone: it stops when a worker sees it there",
+            f"run {run.id} runs in another PID namespace, and its supervisor is gone: "
+            "it stops when a worker sees it there",
             way_out="adjourn worker --once, in the container or on the host that started it",
         )
     if shim is not None:

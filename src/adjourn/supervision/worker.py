@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import closing
 
+from adjourn.clarifications.exchange import recover, report_once, take_responses
 from adjourn.controller.controller import Controller
 from adjourn.core.backoff import backoff
 from adjourn.core.errors import (
@@ -39,7 +40,7 @@ Log = Callable[..., None]  # log(event, **facts)
 class Worker:
     """Runs the ready tasks of a pool, several at a time, and sleeps while there are none."""
 
-    def __init__(  # noqa: PLR0913 -- each has a name at the one place that makes a worker
+    def __init__(
         self,
         controller: Controller,
         supervisor: Supervisor,
@@ -49,8 +50,6 @@ class Worker:
         root: str,
         commands: CommandWriter,
         redactor: Redactor,
-        recover: Callable[[], list[Task]],
-        look_for_responses: Callable[[], object],
         check_store: Callable[[], None] = lambda: None,
         pool: str = DEFAULT_POOL,
     ) -> None:
@@ -61,8 +60,8 @@ class Worker:
         self._root = root
         self._commands = commands
         self._redactor = redactor
-        self._recover = recover
-        self._look_for_responses = look_for_responses
+        self._refuse = report_once(root, lambda sentence: log("response_refused", error=sentence))
+        self._is_place_noted = False
         self._check_store = check_store
         self._pool = pool
         self._poll = Poll()
@@ -117,10 +116,13 @@ class Worker:
                 self._unreported.pop()
             if is_woken and not stops:
                 self._start_ready(signals)  # what was just decided does not wait for what follows
-            for task in self._recover():
+            for task in recover(self._controller, self._root):
                 self._log("settled", task=task.id, state=task.state)
                 self._write_manifest(task)
-            self._look_for_responses()
+            if not self._is_place_noted:  # from where it uses the store; only while nothing runs
+                by = self._controller.decisions.principal()
+                self._is_place_noted = self._controller.decisions.note_place(by)
+            take_responses(self._controller, self._root, refuse=self._refuse)
             if not stops:
                 self._adopt_orphans()
                 self._start_ready(signals)
@@ -159,7 +161,7 @@ class Worker:
 
     def _adopt_orphans(self) -> None:
         """Adopt the runs whose supervisor died and whose shim lives; nothing is started again."""
-        for run in self._controller.orphans():
+        for run in self._controller.runs.orphans():
             try:
                 active = self._supervisor.adopt(run)
             except Conflict:
@@ -204,7 +206,7 @@ class Worker:
             begun = self._supervisor.begin(task, may_start=lambda: not signals.count())
         except CannotResume as error:
             why = f"{error.sentence}; {error.way_out}"
-            self._write_manifest(self._controller.give_up(task.id, why=why))
+            self._write_manifest(self._controller.tasks.give_up(task.id, why=why))
             self._log("given_up", task=task.id, error=error.sentence)
             return
         except WorkspaceBusy:

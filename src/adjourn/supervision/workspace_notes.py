@@ -1,20 +1,16 @@
-"""Notes how a task leaves its workspace.
-
-What is checked out at a pause, and what it changed, for whoever reviews it.
-"""
+"""Notes what a task's workspace has checked out at a pause, and what the task changed in it."""
 
 import msgspec
 
 from adjourn.controller.controller import Controller
-from adjourn.core.diffstat import BEFORE, CHANGES, Noted, noted_changes
+from adjourn.core.diffstat import Noted
+from adjourn.core.kept_documents import BEFORE, CHANGES, HEAD
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.workspace.git import Head, head_of
 
-HEAD = "head"
 
-
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class PausedHead(msgspec.Struct, frozen=True, kw_only=True):
     """What a workspace had checked out when a run paused."""
 
     run: int
@@ -23,43 +19,39 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
 def note_left(controller: Controller, task: Task) -> None:
     """Keep how a task that has stopped leaves its workspace, once for each time that it stops."""
-    _note_head(controller, task)
+    if task.state in {TaskState.WAITING, TaskState.PAUSED}:
+        head = head_of(task.spec.workspace)
+        if head and head_at_pause(controller, task) is None:
+            paused = msgspec.json.encode(PausedHead(run=task.runs, head=head))
+            controller.documents.keep(task.id, HEAD, paused)
     note_changes(controller, task)
-
-
-def _note_head(controller: Controller, task: Task) -> None:
-    """Keep what the workspace of a paused task has checked out, once for each pause, and only where it is a repository."""
-    if task.state not in {TaskState.WAITING, TaskState.PAUSED}:
-        return
-    head = head_of(task.spec.workspace)
-    if head and head_at_pause(controller, task) is None:
-        controller.keep(task.id, HEAD, msgspec.json.encode(Left(run=task.runs, head=head)))
 
 
 def head_at_pause(controller: Controller, task: Task) -> Head | None:
     """Return what the workspace had checked out when the last run paused, if that was noted."""
-    kept = controller.kept(task.id, HEAD)
-    left = msgspec.json.decode(kept, type=Left) if kept else None
+    kept = controller.documents.read(task.id, HEAD)
+    left = msgspec.json.decode(kept, type=PausedHead) if kept else None
     return left.head if left and left.run == task.runs else None
 
 
 def note_before(controller: Controller, task: Task) -> None:
-    """Keep a sketch of the workspace of a task that is to be reviewed, once, before anything of it runs."""
-    if task.spec.review and controller.kept(task.id, BEFORE) is None:
+    """Keep a sketch of the workspace before a task runs for the first time that is reviewed."""
+    if task.spec.review and controller.documents.read(task.id, BEFORE) is None:
         from adjourn.workspace.sketch import encoded, sketch_of  # seldom: most work is not reviewed
 
-        controller.keep(task.id, BEFORE, encoded(sketch_of(task.spec.workspace)))
+        controller.documents.keep(task.id, BEFORE, encoded(sketch_of(task.spec.workspace)))
 
 
 def note_changes(controller: Controller, task: Task) -> None:
-    """Keep what a task changed whose work is to be reviewed, once for each review."""
+    """Keep what a task changed, once for each review of its work."""
     if task.state is not TaskState.WAITING or not task.spec.review:
         return
-    before = controller.kept(task.id, BEFORE)
-    if before is None or noted_changes(controller.kept(task.id, CHANGES), run=task.runs):
+    before = controller.documents.read(task.id, BEFORE)
+    noted = controller.documents.read(task.id, CHANGES)
+    if before is None or (noted and noted.run == task.runs):
         return
     # Seldom: most work is not reviewed
     from adjourn.workspace.sketch import compare, decoded, sketch_of
 
     stat = compare(decoded(before), sketch_of(task.spec.workspace))
-    controller.keep(task.id, CHANGES, msgspec.json.encode(Noted(run=task.runs, stat=stat)))
+    controller.documents.keep(task.id, CHANGES, Noted(run=task.runs, stat=stat))

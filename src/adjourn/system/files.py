@@ -143,6 +143,11 @@ def read_owned(path: str, *, largest: int) -> OwnedFile | None:
     return OwnedFile(content=content, owner=about.st_uid)
 
 
+def spelled(path: str) -> str:
+    """Return a path, or a sentence with one, as JSON can hold it: what is not UTF-8 is escaped."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
 def sync_directory(path: str) -> None:
     """Put a directory's entries on disk."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -154,7 +159,7 @@ def sync_directory(path: str) -> None:
 
 def disk_full(path: str) -> StoreProblem:
     """Return the error for a disk that is full, which names the disk."""
-    from adjourn.core.text.render import command_line
+    from adjourn.core.text.render import command_line  # seldom needed, and slow to import
 
     sentence = f"the disk of {path} is full: free some space"
     return StoreProblem(sentence, way_out=command_line(["df", "-h", path]))

@@ -46,7 +46,7 @@ def hold_if_free(path: str) -> HeldLock | None:
 
 
 def is_held(path: str) -> bool:
-    """Say whether somebody holds the lock at `path`.
+    """Return whether somebody holds the lock at `path`.
 
     Asking never keeps others from asking or holding.
     """

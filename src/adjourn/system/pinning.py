@@ -1,6 +1,7 @@
-"""Pins what a command starts: the bytes that were hashed are the bytes that are executed (decision 0069).
+"""Pins what a command starts: the bytes that were hashed are executed (decision 0069).
 
-The look before the gate and the child behind it use the same functions, so that both mean the same file.
+The check before the gate and the child behind it use the same functions, so that both mean the same
+file.
 """
 
 import errno
@@ -34,8 +35,8 @@ _SHELL_OPTIONS = re.compile(r"-[efu]+")
 # What a script does that would show it that it was sourced, or that asks for its own process by
 # name.
 _LOOKS_AT_ITSELF = re.compile(
-    rb"BASH_|FUNCNAME|\bcaller\b|\bRETURN\b|^return\b|\([ \t]*return\b|/proc/(?:self|\$)|\$\{!|\$\{?_\b"
-    rb"|\b(?:pidof|pgrep|pkill|killall|ps)\b|\0",
+    rb"BASH_|FUNCNAME|\bcaller\b|\bRETURN\b|^return\b|\([ \t]*return\b|/proc/(?:self|\$)"
+    rb"|\$\{!|\$\{?_\b|\b(?:pidof|pgrep|pkill|killall|ps)\b|\0",
     re.MULTILINE,
 )
 
@@ -49,8 +50,8 @@ class Start(NamedTuple):
     script: str = ""  # the path of the shell script whose bytes it reads from SCRIPT_FD
 
 
-class Readers(NamedTuple):
-    """The interpreters of a script.
+class Interpreters(NamedTuple):
+    """The programs that would read a script, and those that would read these.
 
     Those that it names, those that `env` finds on PATH, and why there may be others.
     """
@@ -60,8 +61,8 @@ class Readers(NamedTuple):
     doubt: str = ""
 
 
-class Place:
-    """Where words mean files: a working directory and a PATH, and where this very adjourn is."""
+class FileLookup:
+    """Finds files as an exec would: from a working directory and on a PATH."""
 
     def __init__(self, cwd: str, path: str, *, own: str = "") -> None:
         self.cwd = cwd
@@ -69,8 +70,12 @@ class Place:
         self._own = own
 
     def program(self, word: str) -> str | None:
-        """Return the path that an exec of that word would use, absolute or from the working directory, if there is one."""
-        return next((path for path in self.candidates(word) if self._is_program(path)), None)
+        """Return the path that an exec of that word would use, as it was written, or None."""
+        for path in self.candidates(word):
+            absolute = self.absolute(path)
+            if os.path.isfile(absolute) and os.access(absolute, os.X_OK):
+                return path
+        return None
 
     def candidates(self, word: str) -> Iterator[str]:
         """Yield the paths that an exec of that word would try."""
@@ -81,33 +86,29 @@ class Place:
         elif word:
             yield from (os.path.join(folder, word) for folder in self._path)
 
-    def _is_program(self, path: str) -> bool:
-        whole = self.whole(path)
-        return os.path.isfile(whole) and os.access(whole, os.X_OK)
-
-    def whole(self, path: str) -> str:
+    def absolute(self, path: str) -> str:
         """Return a path that is absolute, and otherwise as it was written."""
         return os.path.join(self.cwd, path)
 
-    def readers(self, program: str) -> "Readers":
-        """Return the programs that would read a script, and those that would read these."""
+    def interpreters(self, program: str) -> Interpreters:
+        """Return the interpreters of a script; none for any other program."""
         named: list[str] = []
         searched: list[str] = []
-        while words := shebang(self.whole(program)):
+        while words := shebang(self.absolute(program)):
             if len(named) >= _MOST_READERS:
-                return Readers(named, searched, "its interpreters are nested too deep")
+                return Interpreters(named, searched, "its interpreters are nested too deep")
             program = words[0]
             named.append(program)
             if os.path.basename(program) == "env":
                 word = _started_by_env(words[1] if len(words) > 1 else "")
                 reader = self.program(word) if word else None
                 if reader is None:
-                    return Readers(
+                    return Interpreters(
                         named, searched, f"what `{' '.join(words)}` starts was not found"
                     )
                 searched.append(reader)
                 program = reader
-        return Readers(named, searched)
+        return Interpreters(named, searched)
 
 
 def name_of(path: str) -> str:
@@ -116,11 +117,6 @@ def name_of(path: str) -> str:
     `..` leads out of where a link leads, not back to where it stands.
     """
     return os.path.realpath(path) if ".." in path.split("/") else os.path.normpath(path)
-
-
-def spelled(path: str) -> str:
-    """Return a path as JSON can hold it."""
-    return path.encode("utf-8", "backslashreplace").decode()
 
 
 def is_out_of_reach(path: str) -> bool:
@@ -211,7 +207,7 @@ def digest_of_bytes(content: bytes) -> str:
 
 
 def shebang(program: str) -> list[str]:
-    """Return the interpreter that a script names in its first line, and the one argument that it may give it."""
+    """Return the interpreter in a script's first line, and the one argument that it may have."""
     try:
         with opened(program) as fd:
             head = os.read(fd, _SHEBANG)
@@ -229,7 +225,7 @@ def _shebang_of(head: bytes) -> list[str]:
 
 
 def _started_by_env(argument: str) -> str:
-    """Return the program that env starts for the one argument of a shebang, or nothing where that is not certain."""
+    """Return the program that env starts for a shebang's argument, or "" where that is unsure."""
     if not argument.startswith("-"):
         return argument if "=" not in argument else ""
     words = argument.split()
@@ -250,49 +246,49 @@ def _is_native(head: bytes) -> bool:
 # --- how a command is started ---------------------------------------------------------------------
 
 
-def plan_start(argv: tuple[str, ...], place: Place) -> Start | None:
+def plan_start(argv: tuple[str, ...], files: FileLookup) -> Start | None:
     """Return how to start a command so that its bytes are pinned.
 
     None if it can only be started by its path.
     """
-    program = place.program(argv[0])
+    program = files.program(argv[0])
     if program is None:
         return None
     try:
-        with opened(place.whole(program)) as fd:
+        with opened(files.absolute(program)) as fd:
             head = os.read(fd, _SHEBANG)
     except OSError:
         return None
     words = _shebang_of(head)
     if words:
-        return _start_of_script(program, words, argv[1:], place)
+        return _start_of_script(program, words, argv[1:], files)
     if not _is_native(head):
         return None
     # `sh apply.sh`: the shell gets the script as if the script itself had been started.
     is_shell = os.path.basename(argv[0]) in _SHELLS
     if is_shell and len(argv) > 1 and not argv[1].startswith(("-", "+")):
-        start = _start_by_shell(program, argv[0], "", argv[1], argv[2:], place)
+        start = _start_by_shell(program, argv[0], "", argv[1], argv[2:], files)
         if start:
             return start
     return Start(program, argv)
 
 
 def _start_of_script(
-    program: str, words: list[str], arguments: tuple[str, ...], place: Place
+    program: str, words: list[str], arguments: tuple[str, ...], files: FileLookup
 ) -> Start | None:
     argument = words[1] if len(words) > 1 else ""
     if os.path.basename(words[0]) != "env":
-        return _start_by_shell(words[0], words[0], argument, program, arguments, place)
+        return _start_by_shell(words[0], words[0], argument, program, arguments, files)
     name = _started_by_env(argument) if not argument.startswith("-") else ""
-    shell = place.program(name) if name else None
-    return _start_by_shell(shell, name, "", program, arguments, place) if shell else None
+    shell = files.program(name) if name else None
+    return _start_by_shell(shell, name, "", program, arguments, files) if shell else None
 
 
 def _start_by_shell(
-    shell: str, name: str, options: str, script: str, arguments: tuple[str, ...], place: Place
+    shell: str, name: str, options: str, script: str, arguments: tuple[str, ...], files: FileLookup
 ) -> Start | None:
-    """Return how a shell reads the pinned bytes of a script, which then sees its own name, its words and its directory."""
-    real = os.path.basename(os.path.realpath(place.whole(shell)))
+    """Return how a shell reads the pinned bytes of a script, which still sees its own name."""
+    real = os.path.basename(os.path.realpath(files.absolute(shell)))
     if (
         real not in _SHELLS
         or os.path.basename(name) not in _SHELLS
@@ -300,7 +296,7 @@ def _start_by_shell(
     ):
         return None
     try:
-        text = read_script(place.whole(script))
+        text = read_script(files.absolute(script))
     except OSError:
         return None
     if len(text) > LARGEST_SCRIPT or _LOOKS_AT_ITSELF.search(text):
@@ -324,9 +320,10 @@ def read_script(path: str) -> bytes:
 
 
 def lease(fd: int) -> None:
-    """Keep writers out of a file until its descriptor is closed; BlockingIOError means that somebody has it open for writing.
+    """Keep writers out of a file until its descriptor is closed.
 
-    The kernel makes a writer wait, and breaks the lease after `fs.lease-break-time`, 45 s. Its notice must not end this process.
+    BlockingIOError means that somebody has it open for writing. The kernel makes a writer wait, and
+    breaks the lease after `fs.lease-break-time`, 45 s. Its notice must not end this process.
     """
     fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
     fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
@@ -338,9 +335,10 @@ def is_leased(fd: int) -> bool:
 
 
 def can_be_leased(path: str) -> bool:
-    """Return whether this user may keep writers out of a file, its file system can, and nobody has it open for writing.
+    """Return whether this user can lease a file: may, on its file system, and nobody writes it.
 
-    NFS 4 gives the same answer for a file that it cannot lease as others do for one that is being written.
+    NFS 4 gives the same answer for a file that it cannot lease as others do for one that is being
+    written.
     """
     try:
         with opened(path) as fd:

@@ -1,7 +1,4 @@
-"""Who executes a plan in a workspace.
-
-Each holds a lock while it does, and says in it what it is.
-"""
+"""The lock of the process that executes a plan in a workspace."""
 
 import os
 
@@ -14,7 +11,7 @@ from adjourn.system.files import private_directory, write_all
 
 
 class Executor(msgspec.Struct, frozen=True, kw_only=True):
-    """What whoever executes a plan says of itself, in its lock file."""
+    """What the process that executes a plan writes about itself into its lock file."""
 
     pid: int
     plan: str
@@ -22,10 +19,7 @@ class Executor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hold(root: str, workspace: str, executor: Executor) -> lock.HeldLock | None:
-    """Take the lock of a workspace, and say in it who has it.
-
-    Or return None if somebody else has.
-    """
+    """Take the lock of a workspace and write the executor into it; None if another has it."""
     private_directory(os.path.join(root, "plans"))
     held = lock.hold_if_free(_path(root, workspace))
     if held:
@@ -35,7 +29,7 @@ def hold(root: str, workspace: str, executor: Executor) -> lock.HeldLock | None:
 
 
 def holder(root: str, workspace: str) -> Executor | None:
-    """Return who has the lock of a workspace, as far as that was said yet."""
+    """Return who has the lock of a workspace, as far as that was written yet."""
     try:
         with open(_path(root, workspace), "rb") as file:
             return msgspec.json.decode(file.read(), type=Executor)

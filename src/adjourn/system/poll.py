@@ -7,7 +7,7 @@ CHECK_SECONDS = 2.0  # a check repairs a lost wake-up; everything else is an eve
 OUTPUT_SECONDS = 0.1  # between two reads of what a run has printed
 
 
-class Source(Protocol):
+class EventSource(Protocol):
     """Something that is readable when an event has come, until it is drained."""
 
     def fileno(self) -> int:
@@ -26,7 +26,7 @@ class Poll:
     before that check, so an event that comes during it ends the next wait at once.
     """
 
-    def __init__(self, *sources: Source) -> None:
+    def __init__(self, *sources: EventSource) -> None:
         self._sources = sources
         self._poll = select.poll()
         for source in sources:

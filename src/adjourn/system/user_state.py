@@ -1,4 +1,4 @@
-"""The user's state directory, for what belongs to stores and must not lie in them; a store's key."""
+"""The user's state directory, for what must not lie in a store, and a store's key."""
 
 import os
 from collections.abc import Mapping, MutableMapping
@@ -27,7 +27,7 @@ def state_directory(environment: Mapping[str, str]) -> str:
 
 
 def _home_of_user() -> str:
-    import pwd
+    import pwd  # seldom needed
 
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir

@@ -3,7 +3,7 @@
 No object is constructed, no alias is followed, and no type is guessed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from adjourn.core.errors import Misuse
@@ -53,7 +53,7 @@ def _texts(value: Any) -> Tree:
             mapping = cast("dict[str, Any]", value)
             return {name: _texts(item) for name, item in mapping.items()}
         case list():
-            return [_texts(item) for item in value]
+            return [_texts(item) for item in cast("Sequence[Any]", value)]
         case bool():
             return "true" if value else "false"
         case _:

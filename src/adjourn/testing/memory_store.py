@@ -37,25 +37,25 @@ class MemoryStore:
     """
 
     def __init__(self) -> None:
-        self._rows = Rows()
+        self._rows = MemoryRows()
         self._lock = RLock()
-        self._ears: list[Ear] = []
+        self._listeners: list[PipeListener] = []
 
     def require_ours(self) -> None:
         """Refuse nothing: it lives in this process alone."""
 
     @contextmanager
-    def read(self) -> Generator["Rows", None, None]:
+    def read(self) -> Generator["MemoryRows", None, None]:
         yield self._rows
 
     @contextmanager
-    def change(self) -> Generator["Rows", None, None]:
+    def change(self) -> Generator["MemoryRows", None, None]:
         with self._lock:
             rows = self._rows.copied()
             yield rows
             self._rows = rows
-        for ear in self._ears:
-            ear.wake()
+        for listener in self._listeners:
+            listener.wake()
 
     def next_queued(
         self,
@@ -70,21 +70,21 @@ class MemoryStore:
     def run_key(self, task_id: str) -> str | None:  # noqa: ARG002 -- there are no logins
         return None
 
-    def listen(self) -> "Ear":
-        ear = Ear(self._ears.remove)
-        self._ears.append(ear)
-        return ear
+    def listen(self) -> "PipeListener":
+        listener = PipeListener(self._listeners.remove)
+        self._listeners.append(listener)
+        return listener
 
     def close(self) -> None:
         """Let go of the store."""
 
 
-class Ear:
+class PipeListener:
     """A pipe that fills with wake-ups."""
 
     trouble: str | None = None  # it hears as long as it is there
 
-    def __init__(self, forget: "Callable[[Ear], None]") -> None:
+    def __init__(self, forget: "Callable[[PipeListener], None]") -> None:
         self._forget = forget
         self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -107,7 +107,7 @@ class Ear:
         os.close(self._writer)
 
 
-class Rows(NoLeases):
+class MemoryRows(NoLeases):
     """All rows, as of one moment."""
 
     def __init__(self) -> None:
@@ -123,9 +123,9 @@ class Rows(NoLeases):
         self._heads: dict[str, bytes] = {}
         self._outboxes: dict[str, Outbox] = {}
 
-    def copied(self) -> "Rows":
+    def copied(self) -> "MemoryRows":
         """Return rows that can be changed without touching these."""
-        rows = Rows()
+        rows = MemoryRows()
         for name, value in vars(self).items():
             setattr(rows, name, copy(value))
         return rows

@@ -1,12 +1,16 @@
-"""What every runner promises: the contract of `adjourn.ports.world.Runner`, as tests."""
+"""What every runner promises: the contracts of `RunnerKind` and of `Runner`, as tests."""
 
+import os
 from itertools import product
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from adjourn.core.errors import Misuse
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Standing
 from adjourn.core.policy.judgement import Effect
+from adjourn.ports.runner import NO_TABLE, RunnerKind, load
 from adjourn.ports.world import Runner
 
 EXITS = [
@@ -23,7 +27,50 @@ EVERY_EXIT = pytest.mark.parametrize("exit_", EXITS, ids=repr)
 
 
 class RunnerContract:
-    """The tests that a runner has to pass.
+    """The tests that a kind of runner has to pass.
+
+    Derive a class whose name begins with `Test` and return the kind from `make_kind`.
+    """
+
+    def make_kind(self) -> RunnerKind:
+        """Return what the entry point of the group `adjourn.runners` names."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def kind(self) -> RunnerKind:
+        """Return the kind."""
+        return self.make_kind()
+
+    def test_its_name_can_be_typed_and_starts_its_driver(self, kind: RunnerKind) -> None:
+        assert kind.name.replace("-", "").isalnum()
+        assert kind.argv == ("adjourn", "_drive", kind.name)
+
+    @pytest.mark.parametrize("part", ["driver", "options", "session_check", "doctor", "exits"])
+    def test_every_part_that_it_names_can_be_imported(self, kind: RunnerKind, part: str) -> None:
+        name = getattr(kind, part)
+        assert not name or callable(load(name))
+
+    @pytest.mark.parametrize("method", ["start", "resume", "interrupt", "kill"])
+    def test_its_driver_has_the_methods_of_the_port(self, kind: RunnerKind, method: str) -> None:
+        driver = load(kind.driver)
+        assert not isinstance(driver, type) or callable(getattr(driver, method, None))
+
+    def test_an_option_that_it_does_not_know_is_refused(self, kind: RunnerKind) -> None:
+        if kind.options:
+            with pytest.raises(Misuse) as refusal:
+                kind.read_options({"no-such-option": "x"}, {"PATH": os.defpath}, NO_TABLE)
+            assert refusal.value.way_out
+
+    def test_where_its_program_is_missing_the_doctor_says_none(
+        self, kind: RunnerKind, tmp_path: Path
+    ) -> None:
+        if kind.doctor:
+            nowhere = {"PATH": str(tmp_path)}
+            assert kind.diagnose(nowhere, workspace=str(tmp_path)) is None
+
+
+class ExitContract:
+    """The tests that the meaning of exit codes has to pass.
 
     Derive a class whose name begins with `Test` and return the runner from `make_runner`.
     """

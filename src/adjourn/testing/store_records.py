@@ -378,14 +378,12 @@ class StoreRecords(OpensStores):
         """C-R14."""
         keep(open_store(), a_task(), a_call(), an_ask())
         together = Barrier(CROWD)
+
+        def race_as(name: int) -> str | None:
+            return _try(open_store, race, name, together)
+
         with ThreadPoolExecutor(CROWD) as pool:
-            winners = [
-                name
-                for name in pool.map(
-                    lambda name: _try(open_store, race, name, together), range(CROWD)
-                )
-                if name
-            ]
+            winners = [name for name in pool.map(race_as, range(CROWD)) if name]
         with open_store().read() as view:
             held = (
                 view.task("task-a").message,

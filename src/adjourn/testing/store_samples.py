@@ -1,6 +1,6 @@
 """Full values, and how the contract tests keep them and read them all back."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -134,7 +134,9 @@ class Disaster(BaseException):
 
 
 @contextmanager
-def given_up(store: Store, *, because: type[BaseException] = Disaster) -> Iterator[Change]:
+def given_up(
+    store: Store, *, because: type[BaseException] = Disaster
+) -> Generator[Change, None, None]:
     """Open a change that ends badly."""
     try:
         with store.change() as tx:

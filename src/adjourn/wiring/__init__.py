@@ -8,33 +8,36 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from adjourn.controller.decisions import Desk
-from adjourn.core.call import Command
+from adjourn.controller.context import Context
+from adjourn.controller.decisions import Decisions
 from adjourn.core.errors import Misuse, StoreProblem
-from adjourn.core.policy.surroundings import Surroundings
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.process import processes
-from adjourn.process.processes import About, LocalSupervisors
+from adjourn.process import supervisors
+from adjourn.process.supervisors import SupervisorRecord
 from adjourn.settings.find_store import (
     ADDRESS,
     STORE,
+    URLS,
     is_shared,
     nearest_store,
     place_for_a_new_store,
 )
 from adjourn.system.user_state import state_directory, store_key
-from adjourn.wiring.authority import FileAuthoriser
+from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 
 TYPE_CHECKING = False
 
-if TYPE_CHECKING:  # a shared store does without
+if TYPE_CHECKING:  # starting is a hot path
+    from adjourn.core.clarification import Left
+    from adjourn.ports.world import Gate, Processes, Runner
+    from adjourn.stores.postgres.store import PostgresStore
     from adjourn.stores.sqlite.store import SqliteStore
 
 __all__ = [
     "ADDRESS",
     "STORE",
-    "About",
+    "SupervisorRecord",
     "find_root",
     "has_responses",
     "has_worker",
@@ -42,10 +45,9 @@ __all__ = [
     "living",
     "new_id",
     "now",
-    "open_desk",
+    "open_decisions",
 ]
 
-URLS = ("postgresql://", "postgres://")  # of stores that machines share
 # How a database is named elsewhere
 _CONNECTION_WORDS = ("://", "host=", "dbname=", "password=", "postgres:", "postgresql:")
 _MOMENT_MS = 2_000  # that a detached supervisor may need to take its task
@@ -98,13 +100,13 @@ def postgres_is_there() -> Generator[None, None, None]:
         ) from error
 
 
-def living(root: str) -> dict[str, About]:
+def living(root: str) -> dict[str, SupervisorRecord]:
     """Return the supervisors that are alive, on all machines, and what each says of itself."""
     if is_shared(root):
         from adjourn.wiring.shared import living_everywhere
 
         return living_everywhere(root)
-    return processes.living(root)
+    return supervisors.living(root)
 
 
 def has_worker(root: str, pool: str) -> bool:
@@ -125,18 +127,78 @@ def find_unattended(root: str, tasks: Sequence[Task], *, now: int) -> list[Task]
     return [task for task in queued if task.spec.pool not in pools]
 
 
-def open_desk(root: str) -> Desk:
+def open_decisions(root: str) -> Decisions:
     """Open the store and return what takes decisions; it starts no run and settles none."""
-    if is_shared(root):
-        return _open_shared_desk(root)
-    return Desk(
-        open_sqlite(root),
-        clock=now,
+    return Decisions(open_context(root))
+
+
+def open_context(root: str, *, as_worker: bool = False, for_asking: bool = False) -> Context:
+    """Open the store, and put together what the parts of the controller work with.
+
+    A part of adjourn inside a run speaks for the worker that runs it. A process that only asks,
+    inside a run, needs not see the user's state directory: a sandbox may hide it.
+    """
+    if not is_shared(root):
+        return Context(
+            open_sqlite(root, for_asking=for_asking),
+            clock=now,
+            new_id=new_id,
+            find_runner=_find_runner,
+            open_processes=lambda: _open_processes(root),
+            open_gate=lambda: _open_gate(root),
+            authoriser=FileAuthoriser(root),
+            signatures=FileSignatures(root),
+        )
+    with postgres_is_there():
+        from adjourn.wiring.shared import DatabaseAuthoriser, open_shared
+
+        store = open_shared(root, as_worker=as_worker)
+    return Context(
+        store,
+        clock=store.now,
         new_id=new_id,
-        supervisors=LocalSupervisors(root),
-        look=_look,
-        authoriser=FileAuthoriser(root),
+        find_runner=_find_runner,
+        open_processes=lambda: _open_shared_processes(root, store),
+        open_gate=lambda: _open_gate(root),
+        authoriser=DatabaseAuthoriser(root, store),
+        signatures=FileSignatures(root),
     )
+
+
+def _find_runner(name: str) -> "Runner":
+    """Return the runner of that name. Loaded here: most who open a store only decide."""
+    from adjourn.runners import find_runner
+
+    return find_runner(name)
+
+
+def _open_processes(root: str) -> "Processes":
+    # Loaded here: most who open a store only decide
+    from adjourn.process.processes import LocalProcesses
+
+    return LocalProcesses(root, left_by=_left_by)
+
+
+def _open_shared_processes(root: str, store: "PostgresStore") -> "Processes":
+    from adjourn.process.processes import SharedProcesses
+
+    return SharedProcesses(root, left_by=_left_by, kept_start=store.kept_start)
+
+
+def _open_gate(root: str) -> "Gate":
+    """Make what judges commands. Loaded here: most who open a store only decide."""
+    from adjourn.wiring.policies import open_gate
+
+    return open_gate(root)
+
+
+def _left_by(root: str, task_id: str) -> "Left | None":
+    """Return what a process asked by files. Loaded here: most write none."""
+    if not os.path.lexists(os.path.join(root, "checkpoints", f"{task_id}.checkpoint.json")):
+        return None
+    from adjourn.clarifications.protocol_files import left_by
+
+    return left_by(root, task_id)
 
 
 def open_sqlite(
@@ -148,28 +210,6 @@ def open_sqlite(
 
     home = Home(directory=state_directory(os.environ), key=store_key(), is_for_asking=for_asking)
     return SqliteStore(root, home=home, bound_as=bound_as)
-
-
-def _open_shared_desk(root: str) -> Desk:
-    with postgres_is_there():
-        from adjourn.wiring.shared import DatabaseAuthoriser, open_shared
-
-        store = open_shared(root)
-    return Desk(
-        store,
-        clock=store.now,
-        new_id=new_id,
-        supervisors=processes.SharedSupervisors(root),
-        look=_look,
-        authoriser=DatabaseAuthoriser(root, store),
-    )
-
-
-def _look(command: Command) -> Surroundings:
-    """Look at what a command depends on. Seldom: most are approved as they were shown."""
-    from adjourn.wiring.policies import observe
-
-    return observe(command)
 
 
 def has_responses(root: str) -> bool:

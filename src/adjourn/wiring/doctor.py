@@ -330,7 +330,7 @@ def _policy(root: str) -> Findings:
 
 
 def _leftovers(root: str, controller: Controller) -> Findings:
-    orphans = controller.orphans()
+    orphans = controller.runs.orphans()
     for run in orphans[:_FEW]:
         says = f"run {run.id} has no supervisor any more"
         yield _bad("runs", says, f"adjourn show {run.task_id}")

@@ -23,7 +23,7 @@ from adjourn.runners.driver import FOR_NOW, NO_STORE
 from adjourn.system.files import private_directory
 from adjourn.system.poll import Poll
 from adjourn.system.run_files import driver_directory
-from adjourn.wiring import find_root, open_desk
+from adjourn.wiring import find_root, open_decisions
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.policies import open_gate, own_program
 
@@ -40,35 +40,35 @@ class Driver:
             self.task: Task = view.task(task_of_run(run_id))
             self.run: Run = view.run(self.task.id, number_of_run(run_id))
         self.feedback: Sequence[str] = (
-            controller.feedback(self.run) if self.task.spec.review else ()
+            controller.asks.feedback(self.run) if self.task.spec.review else ()
         )
         self.place = private_directory(driver_directory(root, run_id))
         self._looks_alone = 0
 
         # What the controller does for any run or task, it does here for this one
         task_id = self.task.id
-        self.propose = partial(controller.propose_batch, run_id)
-        self.batch = partial(controller.batch, task_id)
-        self.held = partial(controller.held_call, task_id)
-        self.lets_run = partial(controller.lets_run, task_id)
-        self.hand_out = partial(controller.hand_out, run_id)
-        self.close = partial(controller.close_handed_out, run_id)
-        self.ask = partial(controller.ask, run_id)
-        self.append = partial(controller.append_messages, run_id)
-        self.conclude = partial(controller.conclude_batch, run_id)
-        self.messages = partial(controller.messages, task_id)
-        self.keep = partial(controller.keep, task_id)
-        self.document = partial(controller.kept, task_id)
-        self.report = partial(controller.report, run_id)
+        self.propose = partial(controller.agents.propose_batch, run_id)
+        self.batch = partial(controller.agents.batch, task_id)
+        self.held = partial(controller.agents.held_call, task_id)
+        self.lets_run = partial(controller.agents.lets_run, task_id)
+        self.hand_out = partial(controller.agents.hand_out, run_id)
+        self.close = partial(controller.agents.close_handed_out, run_id)
+        self.ask = partial(controller.asks.ask, run_id)
+        self.append = partial(controller.agents.append_messages, run_id)
+        self.conclude = partial(controller.agents.conclude_batch, run_id)
+        self.messages = partial(controller.agents.messages, task_id)
+        self.keep = partial(controller.documents.keep_named, task_id)
+        self.document = partial(controller.documents.read_named, task_id)
+        self.report = partial(controller.agents.report, run_id)
 
     @property
     def directories(self) -> tuple[str, ...]:
         """Where the agent may read and write beside its workspace."""
-        return self._controller.directories(self.task.id)
+        return self._controller.agents.directories(self.task.id)
 
     def session(self, ref: str, *, resumable: bool) -> None:
         """Record the provider's own name of its session."""
-        self._controller.note_session(self.run.id, ref, resumable=resumable)
+        self._controller.agents.note_session(self.run.id, ref, resumable=resumable)
 
     def asks(self) -> list[Ask]:
         """Return all asks of the task, oldest first."""
@@ -97,7 +97,7 @@ class Driver:
         """
         with suppress(StoreProblem):
             self._looks_alone = (
-                0 if self._controller.is_supervised(self.run.id) else self._looks_alone + 1
+                0 if self._controller.agents.is_supervised(self.run.id) else self._looks_alone + 1
             )
         if self._looks_alone >= _LOOKS_ALONE:
             raise SystemExit(FOR_NOW)
@@ -145,7 +145,7 @@ def drive_run(name: str) -> int:
         )
         agent = find_kind(name).make_driver(drive, host)
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: agent.interrupt())
+            signal.signal(number, lambda _number, _frame: agent.interrupt())
         try:
             return agent.resume(drive.run.session_ref) if drive.run.session_ref else agent.start()
         except StoreProblem:
@@ -164,7 +164,7 @@ def carry_out(call_id: str) -> int:
         raise NotInsideARun(
             "nobody runs this: it is a part of adjourn's own", way_out='adjourn run "PROMPT"'
         )
-    store, gate = open_desk(root).store, open_gate(root)
+    store, gate = open_decisions(root).store, open_gate(root)
     with store.read() as view:
         task, call = view.task(task_of_run(task_id)), view.call_labelled(task_id, label)
         tools, directories = view.document(task_id, TOOLS), gate.directories(view, task)

@@ -8,9 +8,8 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from adjourn.clarifications import exchange, files, log
+from adjourn.clarifications import exchange, log, protocol_files
 from adjourn.clarifications.text import read_request
-from adjourn.controller.asks import SAVED
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.ask import Ask, Proposal, Question
@@ -37,6 +36,7 @@ from adjourn.core.clarification import (
     read_checkpoint,
 )
 from adjourn.core.errors import EditIgnored, Misuse, NotInsideARun, Rejected
+from adjourn.core.kept_documents import SAVED
 from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
 from adjourn.settings.redaction import open_redactor
@@ -46,7 +46,7 @@ from adjourn.system.yaml import NotYet
 from adjourn.wiring import find_root, now
 from adjourn.wiring.controller import open_controller
 
-TOO_LARGE = files.LARGEST + 1  # bytes of a file that a script hands over
+TOO_LARGE = protocol_files.LARGEST + 1  # bytes of a file that a script hands over
 _LONGEST = 86_400.0
 
 # Sleeps at most so many seconds; says whether something changed in the store
@@ -65,7 +65,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     tokens_burned: int
 
 
-class Inside:
+class InsideRun:
     """A process inside a run, and the store it speaks through."""
 
     def __init__(
@@ -90,7 +90,7 @@ class Inside:
 
     @classmethod
     @contextmanager
-    def open(cls, *, verbose: bool | None = None) -> Generator["Inside", None, None]:
+    def open(cls, *, verbose: bool | None = None) -> Generator["InsideRun", None, None]:
         """Open the store of the run that this process is part of."""
         run_id, store = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
         if not run_id or not store:
@@ -109,7 +109,7 @@ class Inside:
 
     def ask(self, question: Question, *, linger: float) -> str:
         """Return the answer, or leave."""
-        found = self._controller.ask(self._run_id, question)
+        found = self._controller.asks.ask(self._run_id, question)
         if found.is_open and linger:
             self._say(log.WAITING)
             (found,) = self._linger([found], looks(_checked(linger)), start=self._clock()) or [
@@ -138,7 +138,7 @@ class Inside:
             linger=read_settings(self._root).linger if linger is None else _checked(linger),
         )
         exchange.clear_taken(self._controller, self._root, self._task_id)
-        clarification, asks = self._controller.clarify(self._run_id, request)
+        clarification, asks = self._controller.asks.clarify(self._run_id, request)
         if any(ask.is_open for ask in asks):
             asks = self._wait_for(clarification, asks, meanwhile) or self._leave_with(
                 clarification, draft
@@ -151,7 +151,9 @@ class Inside:
         asks: Sequence[Ask],
         meanwhile: Iterable[Callable[[], object]],
     ) -> list[Ask]:
-        files.write_request(self._root, self._task_id, open_redactor().copied(clarification))
+        protocol_files.write_request(
+            self._root, self._task_id, open_redactor().copied(clarification)
+        )
         self._say(log.POLLING)
         start = self._clock()
         for work in meanwhile:
@@ -176,7 +178,7 @@ class Inside:
                 exchange.take_response(
                     self._controller, self._root, self._task_id, refuse=self._refuse
                 )
-            return self._controller.collect(self._run_id, ask_ids)
+            return self._controller.asks.collect(self._run_id, ask_ids)
         finally:
             ear.close()
 
@@ -185,10 +187,10 @@ class Inside:
         self._say(refusal.sentence)
 
     def _settled_before(self, deadline: float, ask_ids: Sequence[str], sleep: Sleep) -> list[Ask]:
-        while not (settled := self._controller.collect(self._run_id, ask_ids)):
+        while not (settled := self._controller.asks.collect(self._run_id, ask_ids)):
             if self._clock() >= deadline or not sleep(deadline - self._clock()):
                 break
-        return settled or self._controller.collect(self._run_id, ask_ids)
+        return settled or self._controller.asks.collect(self._run_id, ask_ids)
 
     def _leave_with(self, clarification: Clarification, draft: Draft) -> NoReturn:
         self._say(log.NOT_IN_TIME)
@@ -218,7 +220,7 @@ class Inside:
     @contextmanager
     def approval(self, proposal: Proposal) -> Generator[Approved, None, None]:
         """Hand out an approved call for the length of a block, or leave."""
-        found, call = self._controller.propose(self._run_id, proposal)
+        found, call = self._controller.asks.propose(self._run_id, proposal)
         if found.is_open:
             _leave()
         if found.state is not AskState.APPROVED:
@@ -236,7 +238,7 @@ class Inside:
         self._close(call, CallMove.FINISH)
 
     def _close(self, call: Call, move: CallMove) -> None:
-        self._controller.close_call(self._run_id, call, move)
+        self._controller.asks.close_call(self._run_id, call, move)
 
     # --- what a process keeps ---------------------------------------------------------------------
 
@@ -249,11 +251,11 @@ class Inside:
                 f"what is to be saved is not JSON: {error}",
                 way_out="save texts, numbers, lists and mappings",
             ) from error
-        self._controller.keep(self._task_id, SAVED, body)
+        self._controller.documents.keep(self._task_id, SAVED, body)
 
     def load(self, default: Any) -> Any:
         """Return what was kept."""
-        body = self._controller.kept(self._task_id, SAVED)
+        body = self._controller.documents.read(self._task_id, SAVED)
         return default if body is None else msgspec.json.decode(body)
 
 
@@ -311,7 +313,7 @@ def read_request_of(content: bytes, *, name: str) -> Request:
 
 def _require_size(content: bytes) -> None:
     if len(content) >= TOO_LARGE:
-        raise Misuse(f"it has more than {files.LARGEST} bytes", way_out="write less")
+        raise Misuse(f"it has more than {protocol_files.LARGEST} bytes", way_out="write less")
 
 
 def draft_of(request: Request, checkpoint: bytes | None) -> Draft:

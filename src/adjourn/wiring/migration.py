@@ -13,11 +13,12 @@ from adjourn.controller.controller import Controller
 from adjourn.core.errors import Conflict, Misuse, NotFound, StoreProblem, StoreRefused
 from adjourn.core.states import TaskState
 from adjourn.core.text.render import command_line
+from adjourn.settings.find_store import ADDRESS, URLS, is_shared
 from adjourn.stores.copy import Everything
 from adjourn.stores.sqlite.directory import DATABASE, FENCED, MOVING
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.system.files import private_directory, sync_directory, write_whole
-from adjourn.wiring import ADDRESS, URLS, is_shared, living, new_id, open_sqlite
+from adjourn.wiring import living, new_id, open_sqlite
 from adjourn.wiring.controller import open_controller
 
 MOVED = f"{DATABASE}.moved"
@@ -36,7 +37,7 @@ class _Move(msgspec.Struct, frozen=True):
 
 
 def migrate(source: str, target: str) -> Everything:
-    """Move all that a directory keeps into the database of `target`, verify it, and have the directory lead there.
+    """Move a directory's store into the database of `target`, verify it, and redirect it there.
 
     Two stores that both know of an approved call would both run it. So the old database is put out
     of everybody's reach before the new one is committed, and `moving.json` says where it is moved
@@ -205,10 +206,10 @@ def _no_store(source: str) -> NotFound:
 
 
 def _settle_the_dead(source: str) -> None:
-    """Have the store know what became of runs whose supervisor is gone, as in a backup that was made while they ran."""
+    """Settle runs whose supervisor is gone, as in a backup that was made while they ran."""
     controller = open_controller(source)
     try:
-        controller.recover()
+        controller.runs.recover()
     finally:
         controller.store.close()
 

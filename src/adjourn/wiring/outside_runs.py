@@ -1,7 +1,4 @@
-"""Whether whoever calls is outside of every run of a store.
-
-What cannot be known counts as inside.
-"""
+"""Checks that a caller is outside of every run of a store; what is not known counts as inside."""
 
 import os
 
@@ -11,10 +8,10 @@ from adjourn.core.namespaces import PLACES, Place, difference, known_places, wit
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task
 from adjourn.ports.store import Change, View
-from adjourn.process import processes
+from adjourn.process import supervisors
 from adjourn.process.ancestry import (
     Ancestor,
-    Unreadable,
+    AncestryUnreadable,
     came_from_outside,
     enclosing_shim,
     is_initial,
@@ -47,23 +44,25 @@ def require_outside(root: str, view: View, by: Principal, verb: str) -> None:
     for task in running:
         run = view.run(task.id, task.runs)
         if _is_lost(root, view, task, run):
-            sentence = f"{verb} is refused: run {run.id} has just lost its shim, and this may be a part of it"
             raise NotAllowed(
-                sentence, way_out=f"adjourn show {task.id}, then run the command again"
+                f"{verb} is refused: run {run.id} has just lost its shim, "
+                "and this may be a part of it",
+                way_out=f"adjourn show {task.id}, then run the command again",
             )
     if by.name.startswith("uid:"):
         _require_known_place(root, view, verb, ancestors, running)
 
 
 def require_outside_here(root: str, by: Principal, verb: str) -> None:
-    """Refuse a decision on a store that machines share from what is, or may be, part of a run of this machine.
+    """Refuse a decision on a shared store from what is, or may be, part of a run of this machine.
 
-    Who decides there is named by a login or a key, which may come from any container. So namespaces are not compared.
+    Who decides there is named by a login or a key, which may come from any container. So namespaces
+    are not compared.
     """
     if not by.name.startswith("file:") and _ancestors(verb) is None and _runs_here(root):
-        sentence = f"{verb} is refused: the processes above this one cannot be read in /proc, so it may be part of a run"
         raise NotAllowed(
-            sentence,
+            f"{verb} is refused: the processes above this one cannot be read in /proc, "
+            "so it may be part of a run",
             way_out="decide from another machine, or from a terminal where /proc can be read",
         )
 
@@ -84,7 +83,7 @@ def place_if_any() -> Place | None:
     """Return where this process lives, or None where /proc does not say it."""
     try:
         return read_place()
-    except Unreadable:
+    except AncestryUnreadable:
         return None
 
 
@@ -95,7 +94,7 @@ def _ancestors(verb: str) -> list[Ancestor] | None:
     """
     try:
         ancestors = read_ancestors()
-    except Unreadable:
+    except AncestryUnreadable:
         ancestors = None
     if mark_of_run() or (ancestors and enclosing_shim(ancestors)):
         sentence = f"{verb} is refused inside a run: what runs under adjourn may ask, never decide"
@@ -104,9 +103,10 @@ def _ancestors(verb: str) -> list[Ancestor] | None:
 
 
 def _is_lost(root: str, view: View, task: Task, run: Run) -> bool:
-    """Whether a shim of the task is gone without a result: what it started may be anywhere, and look like anybody.
+    """Return whether a shim of the task is gone without a result.
 
-    A shim that ends as it should kills all that it started before it writes its result.
+    Then what it started may be anywhere, and look like anybody. A shim that ends as it should kills
+    all that it started before it writes its result.
     """
     places = [run.id] if run.shim else []
     places += [call.place for call in view.calls_in(task.id, CallState.EXECUTING) if call.shim]
@@ -124,7 +124,7 @@ def _require_known_place(
     """Refuse a local user outside of the places from which the store was used while nothing ran."""
     try:
         place = read_place()
-    except Unreadable as error:
+    except AncestryUnreadable as error:
         raise _refused(verb, str(error), running[0]) from error
     differs = difference(place, known_places(view.shared_document(PLACES)))
     if differs:
@@ -144,7 +144,7 @@ def _all_run_in(root: str, view: View, place: Place, running: list[Task]) -> boo
     if is_initial(place):
         return False
     for task in running:
-        about = processes.about_of(root, view.run(task.id, task.runs).supervisor)
+        about = supervisors.about_of(root, view.run(task.id, task.runs).supervisor)
         theirs = about.place if about else None
         if theirs is None or (theirs.pid_namespace, theirs.first_process) != (
             place.pid_namespace,
@@ -159,7 +159,7 @@ def _runs_here(root: str) -> bool:
 
     A supervisor or a shim holds its lock.
     """
-    if processes.living(root):
+    if supervisors.living(root):
         return True
     return any(
         lock.is_held(os.path.join(run_directory(root, name), LOCK)) for name in run_names(root)
@@ -167,5 +167,6 @@ def _runs_here(root: str) -> bool:
 
 
 def _refused(verb: str, why: str, running: Task) -> NotAllowed:
-    sentence = f"{verb} is refused while task {running.id} runs: this process may be part of a run, for {why}"
+    why = f"this process may be part of a run, for {why}"
+    sentence = f"{verb} is refused while task {running.id} runs: {why}"
     return NotAllowed(sentence, way_out=f"{_DECIDE_ELSEWHERE}; or first: adjourn wait {running.id}")

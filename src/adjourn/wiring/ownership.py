@@ -10,7 +10,7 @@ from collections import Counter
 import msgspec
 
 from adjourn.controller.restored import Doubts, doubt_unfinished
-from adjourn.controller.transaction import Steps
+from adjourn.controller.transaction import Transaction
 from adjourn.core.call import Call
 from adjourn.core.errors import Conflict, NotFound, StoreNotBound, StoreRefused
 from adjourn.core.states import CallState, TaskState
@@ -36,7 +36,7 @@ _LET_THROUGH = (CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING)
 _UNFINISHED = (TaskState.QUEUED, TaskState.RUNNING, TaskState.WAITING, TaskState.PAUSED)
 
 
-class Holding(msgspec.Struct, frozen=True, kw_only=True):
+class StoreContents(msgspec.Struct, frozen=True, kw_only=True):
     """What a store holds, for whoever is about to take it."""
 
     root: str
@@ -54,15 +54,15 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the tasks of a store that was taken."""
 
-    holding: Holding
+    contents: StoreContents
     doubts: Doubts
 
 
-def holding_of(root: str) -> Holding:
+def read_contents(root: str) -> StoreContents:
     """Return what a store holds; nothing is changed."""
     store = _open_shared(root) if is_shared(root) else open_sqlite(root)
     try:
-        return _holding(store, root)
+        return _contents(store, root)
     finally:
         store.close()
 
@@ -74,7 +74,7 @@ def _open_shared(root: str) -> "PostgresStore":
         return open_shared(root)
 
 
-def _holding(store: "SqliteStore | PostgresStore", root: str) -> Holding:
+def _contents(store: "SqliteStore | PostgresStore", root: str) -> StoreContents:
     why, is_ours, missing = "", True, None
     try:
         store.require_ours()
@@ -92,7 +92,7 @@ def _holding(store: "SqliteStore | PostgresStore", root: str) -> Holding:
             for state in _LET_THROUGH
             for call in view.calls_in(task.id, state)
         ]
-        return Holding(
+        return StoreContents(
             root=root,
             identity=identity_in(view),
             tasks=dict(Counter(str(task.state) for task in everything)),
@@ -117,12 +117,12 @@ def take(root: str, *, adopts: bool) -> Taken:
         )
     store = open_sqlite(root)
     try:
-        holding = _holding(store, root)
+        contents = _contents(store, root)
         with store.read() as view:
             _require_rest(root, [view.run(task.id, task.runs) for task in view.running()])
         with store.taking_over(adopts=adopts) as tx:
-            doubts = doubt_unfinished(Steps(tx, now=now(), new_id=new_id))
-        return Taken(holding=holding, doubts=doubts)
+            doubts = doubt_unfinished(Transaction(tx, now=now(), new_id=new_id))
+        return Taken(contents=contents, doubts=doubts)
     finally:
         store.close()
 
@@ -136,21 +136,21 @@ def accept_shared(root: str) -> Taken:
     """
     store = _open_shared(root)
     try:
-        holding = _holding(store, root)
+        contents = _contents(store, root)
         ended = _wait_for_leases(store, root)
         with store.accepting(new_id()) as tx:
-            doubts = doubt_unfinished(Steps(tx, now=store.now(), new_id=new_id), ended=ended)
+            doubts = doubt_unfinished(Transaction(tx, now=store.now(), new_id=new_id), ended=ended)
             unfinished = {task.id for task in tx.tasks(states=_UNFINISHED, limit=-1)}
             store.keep_starts(tx, marks_of(root, unfinished))
-        return Taken(holding=holding, doubts=doubts)
+        return Taken(contents=contents, doubts=doubts)
     finally:
         store.close()
 
 
 def _wait_for_leases(store: "PostgresStore", root: str) -> set[str]:
-    """Wait until no supervisor holds a run; return those that ended on this machine, whoever still holds them.
+    """Wait until no supervisor holds a run; return the runs that ended on this machine.
 
-    A supervisor that finds out that it works on an older copy renews the lease of a run until the run has ended.
+    A supervisor that finds that it works on an older copy renews a run's lease until it has ended.
     """
     deadline = time.monotonic() + store.lease + 1
     while True:
@@ -224,7 +224,10 @@ def deleted_stores(paths: tuple[str, ...] = ()) -> list[KnownStore]:
         if kept.fate is Fate.THERE:
             way_out = command_line(["adjourn", "doctor", "--store", path])
             raise Conflict(f"the store {path} is there", way_out=way_out)
-        sentence = f"{path} cannot be seen, and {kept.fate.value}. If you are sure, remove {kept.entry} yourself"
+        sentence = (
+            f"{path} cannot be seen, and {kept.fate.value}. "
+            f"If you are sure, remove {kept.entry} yourself"
+        )
         raise Conflict(sentence, way_out=command_line(["ls", "-la", kept.entry]))
     return [store for store in gone if store.path in wanted]
 

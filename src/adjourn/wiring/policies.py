@@ -23,16 +23,19 @@ from adjourn.core.states import ENDED
 from adjourn.core.task import Milliseconds, Task
 from adjourn.core.text.render import visible
 from adjourn.core.text.toml import Problem
+from adjourn.runners import runs_own_calls
 from adjourn.settings.allow_rules import change_allowances, read_allowances
 from adjourn.settings.policies import FilePolicies, origins, rules_path
 from adjourn.views.policy import Explained
 from adjourn.wiring import new_id, now
-from adjourn.workspace.files import look_at, search_path
+from adjourn.workspace.command_files import look_at, search_path
 
 
 def open_gate(root: str) -> PolicyGate:
     """Make what judges the commands of a store's tasks."""
-    return PolicyGate(FilePolicies(root), observe, now, resolve=resolve)
+    return PolicyGate(
+        FilePolicies(root), observe, now, resolve=resolve, runs_own_calls=runs_own_calls
+    )
 
 
 def observe(command: Command, workspace: str | None = None) -> Surroundings:
@@ -167,7 +170,7 @@ def wanted_of_ask(
     controller: Controller, text: str, *, workspace: str | None, task: Task | None
 ) -> Wanted:
     """Return what an ask is about; only what stands before a gate can ever run by itself."""
-    ask = controller.find_ask(text)
+    ask = controller.decisions.find_ask(text)
     if not ask.gate or ask.call is None:
         raise Misuse(
             f"ask {ask.id} is a process's own question, which no rule answers",

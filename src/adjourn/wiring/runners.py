@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -65,11 +65,12 @@ def prompt_work(runner: str, prompt: str, options: Sequence[str] = ()) -> Work:
 def config_table(name: str) -> ConfigTable:
     """Return the table of that name in the user's config."""
     config = read_config()
-    values = config.content.get(name, {})
-    if not isinstance(values, dict):
+    try:
+        values = msgspec.convert(config.content.get(name, {}), dict[str, Any])
+    except msgspec.ValidationError:
         raise Misuse(
             f"{config.path}: `{name}` must be a table: write [{name}]", way_out="adjourn config"
-        )
+        ) from None
     return ConfigTable(path=config.path, values=values)
 
 
@@ -116,7 +117,7 @@ def looks_at(controller: Controller, task: Task, *, starts: bool = False) -> lis
     session = LeftSession(
         of=task.session_id,
         ref=run.session_ref,
-        documents=partial(controller.kept, task.id),
+        documents=partial(controller.documents.read_named, task.id),
         environment=os.environ,
         starts=starts,
     )

@@ -4,10 +4,11 @@ import msgspec
 
 from adjourn.clarifications.exchange import why_refused
 from adjourn.controller.controller import Controller
-from adjourn.core.agent.transcript import BEGAN, Message, decoded
-from adjourn.core.call import ORIGINAL, Call
+from adjourn.core.agent.transcript import Message, decoded
+from adjourn.core.call import Call
 from adjourn.core.documents import ResumabilityDoc, WorkspaceDoc, resumability_doc, spelled
 from adjourn.core.errors import Conflict
+from adjourn.core.kept_documents import BEGAN, ORIGINAL
 from adjourn.core.plan.plan import ItemState, Progress
 from adjourn.core.scene import Scene
 from adjourn.core.states import ENDED, TaskState
@@ -51,7 +52,8 @@ def gather_task(
         refused_response=why_refused(root, task.id) if has_responses(root) else None,
         events=events,
         calls=[
-            (call, controller.kept(task.id, f"{ORIGINAL}{call.tool_call_id}")) for call in calls
+            (call, controller.documents.read(task.id, ORIGINAL.of(call.tool_call_id)))
+            for call in calls
         ],
     )
 
@@ -90,8 +92,8 @@ def resumability_of(
 
 def kept_transcript(controller: Controller, task: Task, *, shows_all: bool) -> list[Message]:
     """Return the conversation of the built-in agent, without what it had before it was forked."""
-    began = 0 if shows_all else int(controller.kept(task.id, BEGAN) or 0)
-    bodies = controller.messages(task.id, after=began)
+    began = 0 if shows_all else controller.documents.read(task.id, BEGAN) or 0
+    bodies = controller.agents.messages(task.id, after=began)
     if not bodies:
         raise Conflict(f"task {task.id} has no conversation", way_out=f"adjourn logs {task.id}")
     return [decoded(body) for body in bodies]

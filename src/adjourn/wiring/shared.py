@@ -15,17 +15,17 @@ from adjourn.core.authority.scopes import ALL, LOGIN, Rights, Scope
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, StoreNotBound, StoreProblem, StoreRefused
 from adjourn.core.text.render import command_line
-from adjourn.ports.leases import Heart
+from adjourn.ports.leases import RunLeases
 from adjourn.ports.store import Change, View
 from adjourn.process.ancestry import enclosing_run
 from adjourn.process.identity import boot_id
-from adjourn.process.processes import About
+from adjourn.process.supervisors import SupervisorRecord
+from adjourn.settings.find_store import ADDRESS, URLS
 from adjourn.stores.postgres.errors import shown
 from adjourn.stores.postgres.schema import ENGINE
 from adjourn.stores.postgres.store import LEASE, PostgresStore
 from adjourn.system.files import private_directory, write_whole
 from adjourn.system.user_state import state_directory
-from adjourn.wiring import ADDRESS, URLS
 from adjourn.wiring.authority import FileAuthoriser
 
 NOWHERE = "off"
@@ -166,7 +166,8 @@ def address_of(place: str) -> Address:
         content = _content(path)
         if not _is_own_place(place) and not os.path.lexists(_trust_mark(place, content)):
             raise StoreNotBound(
-                f"{path} was not written here by you: it is not followed, and no server gets your password",
+                f"{path} was not written here by you: "
+                "it is not followed, and no server gets your password",
                 way_out=command_line(["adjourn", "store", "adopt", "--store", place]),
             )
         return msgspec.json.decode(content, type=Address)
@@ -182,7 +183,7 @@ def _is_own_place(place: str) -> bool:
 
 
 def _trust_mark(place: str, content: bytes) -> str:
-    """Return the file that says, in the user's state directory, that an address in another directory is ours.
+    """Return the file in the user's state directory that marks an address elsewhere as ours.
 
     It is for these bytes in this very directory: a copy has another inode.
     """
@@ -207,7 +208,7 @@ def trust_address(place: str, content: bytes | None = None) -> None:
 
 
 def untrusted_url(place: str) -> str | None:
-    """Return, without its password, where the address of a directory would lead that is not followed; None if it is."""
+    """Return where an address leads that is not followed, without its password, or None."""
     try:
         address_of(place)
     except StoreNotBound:
@@ -240,7 +241,7 @@ def open_shared(place: str, *, as_worker: bool = False) -> PostgresStore:
 
 
 class DatabaseAuthoriser(FileAuthoriser):
-    """Knows whoever is here by the database's word, and everybody else by the config of the user of this machine."""
+    """Knows the caller by the login of the database, and everybody else by the user's config."""
 
     def __init__(self, place: str, store: PostgresStore) -> None:
         super().__init__(place)
@@ -305,15 +306,16 @@ def described_rights(place: str) -> str:
         name, roles = store.login
     finally:
         store.close()
+    levels = f"L0 for what db:{name} started, else L1"
     if roles is None:
-        return f"L0 for what db:{name} started, else L1: every login may decide; `adjourn store roles` tells them apart"
-    return f"L0 for what db:{name} started, else L1: this login has {', '.join(sorted(roles)) or 'no role of adjourn'}"
+        return f"{levels}: every login may decide; `adjourn store roles` tells them apart"
+    return f"{levels}: this login has {', '.join(sorted(roles)) or 'no role of adjourn'}"
 
 
-def start_heart(place: str, about: About, *, supervisor: str) -> Heart:
+def start_leases(place: str, about: SupervisorRecord, supervisor: str) -> RunLeases:
     """Begin to say that a supervisor is alive."""
     from adjourn.stores.postgres.leases import PostgresLeases
-    from adjourn.supervision.leases import LeaseRenewal
+    from adjourn.supervision.lease_renewal import LeaseRenewal
 
     address = address_of(place)
     leases = PostgresLeases(
@@ -326,7 +328,7 @@ def start_heart(place: str, about: About, *, supervisor: str) -> Heart:
     return LeaseRenewal(leases, supervisor=supervisor)
 
 
-def living_everywhere(place: str) -> dict[str, About]:
+def living_everywhere(place: str) -> dict[str, SupervisorRecord]:
     """Return the supervisors of all machines, and what each says of itself."""
     store = open_shared(place)
     try:
@@ -334,6 +336,6 @@ def living_everywhere(place: str) -> dict[str, About]:
     finally:
         store.close()
     return {
-        name: msgspec.structs.replace(msgspec.json.decode(body, type=About), host=host)
+        name: msgspec.structs.replace(msgspec.json.decode(body, type=SupervisorRecord), host=host)
         for name, host, body in rows
     }

@@ -1,19 +1,19 @@
 """Puts a supervisor together."""
 
 import os
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
 
-from adjourn.clarifications.exchange import once, recover, take_responses
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import StoreProblem
 from adjourn.core.settings import Settings
-from adjourn.core.task import TRIES, Task
+from adjourn.core.task import TRIES
 from adjourn.core.text.redact import Redactor
-from adjourn.ports.leases import Heart
+from adjourn.ports.leases import RunLeases
 from adjourn.process.forks.client import ForkServer
-from adjourn.process.processes import About
+from adjourn.process.supervisors import SupervisorRecord
 from adjourn.runners import DEFAULT_AGENT
 from adjourn.stores.sqlite.directory import DATABASE
 from adjourn.stores.sqlite.store import SqliteStore
@@ -27,20 +27,16 @@ from adjourn.wiring.policies import own_program
 
 _PACKAGES = ("pydantic_ai", "openai", "anthropic", "msgspec", "apsw")
 _SLOW = (
-    *(
-        "adjourn.cli.app",
-        "adjourn.cli.verbs._drivers",
-        "adjourn.cli.verbs._drivers",
-        "adjourn.wiring.drivers",
-        "adjourn.wiring.drivers",
-    ),
-    *(
-        "adjourn.wiring.policies",
-        "adjourn.runners.agent.model",
-        "pydantic_ai.models.openai",
-        "pydantic_ai.models.anthropic",
-    ),
-    *("openai.resources.chat.completions", "anthropic.resources.beta.messages", "asyncio"),
+    "adjourn.cli.app",
+    "adjourn.cli.verbs._drivers",
+    "adjourn.wiring.drivers",
+    "adjourn.wiring.policies",
+    "adjourn.runners.agent.model",
+    "pydantic_ai.models.openai",
+    "pydantic_ai.models.anthropic",
+    "openai.resources.chat.completions",
+    "anthropic.resources.beta.messages",
+    "asyncio",
 )
 _STORE = "adjourn.stores.sqlite.store"
 _SHARED_STORE = "adjourn.wiring.shared"
@@ -51,14 +47,14 @@ _ENTRY = "adjourn.cli.app:run"
 def open_supervisor(root: str) -> tuple[Controller, Supervisor]:
     """Fork the fork server, then open the store: what is forked must not hold it."""
     return open_supervising(
-        root, About(pid=os.getpid(), started_at=now(), place=place_if_any()), tries=TRIES
+        root, SupervisorRecord(pid=os.getpid(), started_at=now(), place=place_if_any()), tries=TRIES
     )
 
 
 def open_supervising(
-    root: str, about: About, *, tries: int, is_worker: bool = False
+    root: str, about: SupervisorRecord, *, tries: int, is_worker: bool = False
 ) -> tuple[Controller, Supervisor]:
-    """Make a supervisor that says this about itself."""
+    """Make a supervisor, and the controller that it uses."""
     forks = ForkServer.start()
     try:
         controller = open_controller(root)
@@ -68,6 +64,14 @@ def open_supervising(
     except BaseException:
         forks.close()
         raise
+    start_leases: Callable[[str], RunLeases] | None = None
+    if is_shared(root):
+        from adjourn.wiring import shared  # its packages are optional
+
+        # Since when it is there, by the clock that the machines have in common
+        common = msgspec.structs.replace(about, started_at=controller.now())
+
+        start_leases = partial(shared.start_leases, root, common)
     supervisor = Supervisor(
         controller,
         forks,
@@ -76,52 +80,32 @@ def open_supervising(
         own=own_program(),
         about=about,
         tries=tries,
-        start_heart=partial(_start_heart, root, _as_all_know(about, controller))
-        if is_shared(root)
-        else None,
+        start_leases=start_leases,
     )
     if is_worker:
-        _keep_warm(supervisor, forks, root=root)
+        # From its first agent on, a worker has the agent's slow modules imported
+        from adjourn.process.forks.warm import WarmForks  # only workers need it
+
+        modules = (*_SLOW, _SHARED_STORE if is_shared(root) else _STORE)
+        warm = WarmForks(
+            forks, modules=modules, rehearsal=_REHEARSAL, entry=_ENTRY, files=_code_files
+        )
+        supervisor.keep_warm(warm, runner=DEFAULT_AGENT)
     return controller, supervisor
 
 
-def _keep_warm(supervisor: Supervisor, forks: ForkServer, *, root: str) -> None:
-    """Have the agent's slow modules at hand for a worker, from the first agent on that it runs."""
-    from adjourn.process.forks.warm import Warmth
-
-    modules = (*_SLOW, _SHARED_STORE if is_shared(root) else _STORE)
-    supervisor.keep_warm(
-        Warmth(forks, modules=modules, rehearsal=_REHEARSAL, entry=_ENTRY, files=_code),
-        runner=DEFAULT_AGENT,
-    )
-
-
-def _code() -> list[str]:
-    """Return the files that change whenever the code does.
-
-    Ours, or one of the packages behind it.
-    """
-    from importlib.util import find_spec  # seldom needed
+def _code_files() -> list[str]:
+    """Return the files that change whenever our code does, or a package that it uses."""
+    from importlib.util import find_spec  # seldom needed, and slow to import
 
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    beside = [spec.origin for name in _PACKAGES if (spec := find_spec(name)) and spec.origin]
-    return beside + [
+    others = [spec.origin for name in _PACKAGES if (spec := find_spec(name)) and spec.origin]
+    return others + [
         os.path.join(folder, name)
         for folder, _, names in os.walk(ours)
         for name in names
         if name.endswith(".py")
     ]
-
-
-def _as_all_know(about: About, controller: Controller) -> About:
-    """Say since when a supervisor is there by the clock that machines have in common."""
-    return msgspec.structs.replace(about, started_at=controller.now())
-
-
-def _start_heart(root: str, about: About, supervisor: str) -> Heart:
-    from adjourn.wiring.shared import start_heart
-
-    return start_heart(root, about, supervisor=supervisor)
 
 
 def open_worker(
@@ -134,7 +118,7 @@ def open_worker(
     redactor: Redactor,
 ) -> tuple[Controller, Supervisor, Worker]:
     """Make a worker for a pool of the store."""
-    about = About(
+    about = SupervisorRecord(
         pid=os.getpid(),
         started_at=now(),
         pool=pool,
@@ -154,16 +138,6 @@ def open_worker(
         if isinstance(controller.store, SqliteStore):
             controller.store.require_in_place()
 
-    is_noted = False
-
-    def settle() -> list[Task]:
-        """Settle what dead supervisors left, and note once, while nothing runs, from where this worker uses the store."""
-        nonlocal is_noted
-        settled = recover(controller, root)
-        is_noted = is_noted or controller.note_place(controller.principal())
-        return settled
-
-    refuse = once(root, lambda sentence: log("response_refused", error=sentence))
     worker = Worker(
         controller,
         supervisor,
@@ -172,8 +146,6 @@ def open_worker(
         root=root,
         commands=commands,
         redactor=redactor,
-        recover=settle,
-        look_for_responses=lambda: take_responses(controller, root, refuse=refuse),
         check_store=check_store,
         pool=pool,
     )

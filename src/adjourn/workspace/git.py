@@ -1,6 +1,7 @@
-"""Looks at a workspace without running anything of it: the commit it is on, and which files changed since a moment.
+"""Reads a workspace: the commit that is checked out, and which files changed since a moment.
 
-Git itself is never run: the repository belongs to the agent, and what it configures (fsmonitor, filters) would run here.
+Git itself is never run: the repository belongs to the agent, and what it configures (fsmonitor,
+filters) would run here.
 """
 
 import os
@@ -49,56 +50,48 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def head_of(workspace: str) -> Head | None:
-    """Return what the repository around a workspace has checked out, or None where there is none."""
-    place = _git_directory(workspace)
-    said = _read(os.path.join(place, "HEAD")) if place else None
-    if place is None or said is None:
+    """Return what the repository around a workspace has checked out, or None."""
+    git = _git_directory(workspace)
+    content = _read(os.path.join(git, "HEAD")) if git else None
+    if git is None or content is None:
         return None
-    word, _, ref = said.strip().partition("ref: ")
+    word, _, ref = content.strip().partition("ref: ")
     if word or not _is_ref(ref):
-        return Head(ref=None, commit=_hash(said))
-    return Head(ref=ref, commit=_commit_of(place, ref))
+        return Head(ref=None, commit=_hash(content))
+
+    # A worktree keeps some refs itself, and the others where its repository is
+    shared = (_read(os.path.join(git, "commondir")) or "").strip()
+    is_path = shared and "\0" not in shared
+    common = os.path.normpath(os.path.join(git, shared)) if is_path else git
+    for directory in dict.fromkeys((git, common)):
+        if commit := _hash(_read(os.path.join(directory, ref)) or ""):
+            return Head(ref=ref, commit=commit)
+    packed = _read(os.path.join(common, "packed-refs"), most=_PACKED) or ""
+    for line in packed.splitlines():
+        commit, _, name = line.partition(" ")
+        if name == ref:
+            return Head(ref=ref, commit=_hash(commit))
+    return Head(ref=ref, commit=None)
 
 
 def _git_directory(workspace: str) -> str | None:
-    place = workspace
+    directory = workspace
     for _ in range(_LEVELS):
-        path = os.path.join(place, ".git")
-        kind = _kind(path)
+        path = os.path.join(directory, ".git")
+        try:
+            kind = stat.S_IFMT(os.lstat(path).st_mode)
+        except (OSError, ValueError):
+            kind = 0
         if kind == stat.S_IFDIR:
             return path
-        if kind == stat.S_IFREG:
-            return _linked(path)
-        if os.path.dirname(place) == place:
+        if kind == stat.S_IFREG:  # of a worktree or a submodule: it names the directory
+            word, _, target = (_read(path) or "").strip().partition("gitdir: ")
+            if word or not target or "\0" in target:
+                return None
+            return os.path.normpath(os.path.join(directory, target))
+        if os.path.dirname(directory) == directory:
             return None
-        place = os.path.dirname(place)
-    return None
-
-
-def _linked(path: str) -> str | None:
-    """Follow the file that a worktree or a submodule has in the place of the directory."""
-    word, _, target = (_read(path) or "").strip().partition("gitdir: ")
-    if word or not target or "\0" in target:
-        return None
-    return os.path.normpath(os.path.join(os.path.dirname(path), target))
-
-
-def _commit_of(place: str, ref: str) -> str | None:
-    shared = (_read(os.path.join(place, "commondir")) or "").strip()
-    common = (
-        os.path.normpath(os.path.join(place, shared)) if shared and "\0" not in shared else place
-    )
-    for directory in dict.fromkeys((place, common)):
-        if commit := _hash(_read(os.path.join(directory, ref)) or ""):
-            return commit
-    return _packed(os.path.join(common, "packed-refs"), ref)
-
-
-def _packed(path: str, ref: str) -> str | None:
-    for line in (_read(path, most=_PACKED) or "").splitlines():
-        commit, _, name = line.partition(" ")
-        if name == ref:
-            return _hash(commit)
+        directory = os.path.dirname(directory)
     return None
 
 
@@ -114,13 +107,6 @@ def _is_ref(ref: str) -> bool:
 def _hash(text: str) -> str | None:
     word = text.strip()
     return word if len(word) in _HASHES and _HEX.issuperset(word) else None
-
-
-def _kind(path: str) -> int | None:
-    try:
-        return stat.S_IFMT(os.lstat(path).st_mode)
-    except (OSError, ValueError):
-        return None
 
 
 def _read(path: str, *, most: int = _SMALL) -> str | None:
@@ -143,7 +129,7 @@ def read_start(path: str, *, most: int) -> bytes | None:
 def changed_since(
     workspace: str, moment: Milliseconds, *, most: int = MOST_ENTRIES, seconds: float = LONGEST
 ) -> Changes:
-    """Return what was written, made or removed after a moment, as far as a short look finds it."""
+    """Return what was written, made or removed after a moment, as far as a short walk finds it."""
     deadline = time.monotonic() + seconds
     paths: list[str] = []
     looked_at = 0
@@ -159,32 +145,27 @@ def changed_since(
 
 
 def entries(workspace: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Walk a tree, never through a symbolic link."""
+    """Walk a tree, never through a symbolic link.
+
+    Of a huge directory no more than one walk covers. What went away meanwhile, or is not ours to
+    read, is left out.
+    """
     waiting = [workspace]
     while waiting:
-        for path, found in _listed(waiting.pop()):
-            yield path, found
+        try:
+            with os.scandir(waiting.pop()) as listed:
+                named = [
+                    entry
+                    for entry in islice(listed, MOST_ENTRIES + 1)
+                    if entry.name not in _SKIPPED
+                ]
+        except OSError:
+            continue
+        for entry in named:
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            yield entry.path, found
             if stat.S_ISDIR(found.st_mode):
-                waiting.append(path)
-
-
-def _listed(place: str) -> list[tuple[str, os.stat_result]]:
-    """Return what lies in a directory, no more than a look would cover.
-
-    What went away or is not ours to read is not there.
-    """
-    try:
-        with os.scandir(place) as entries:
-            named = [
-                entry for entry in islice(entries, MOST_ENTRIES + 1) if entry.name not in _SKIPPED
-            ]
-    except OSError:
-        return []
-    return [(entry.path, found) for entry in named if (found := _about(entry))]
-
-
-def _about(entry: "os.DirEntry[str]") -> os.stat_result | None:
-    try:
-        return entry.stat(follow_symlinks=False)
-    except OSError:
-        return None
+                waiting.append(entry.path)

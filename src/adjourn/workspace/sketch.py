@@ -1,4 +1,4 @@
-"""Sketches of a workspace: enough of each file to say later which lines came and went, without a copy of it.
+"""Sketches of a workspace: enough of each file to count changed lines later, without a copy.
 
 Git is never run: the repository belongs to the agent, and what it configures would run here.
 """
@@ -15,6 +15,7 @@ import msgspec
 from adjourn.core.diffstat import Diffstat, FileChange, by_path
 from adjourn.core.digest import sha256
 from adjourn.core.task import Milliseconds
+from adjourn.system.files import spelled
 from adjourn.workspace.git import MOST_ENTRIES, entries, read_start
 
 _LONGEST = 2.0  # seconds for one look
@@ -23,7 +24,7 @@ _MOST_LINES = 500_000  # of all files together
 
 
 class Sketch(msgspec.Struct, frozen=True, array_like=True):
-    """One file: when it changed last, its size, the digest of its content, and a checksum of each of its lines."""
+    """One file: when it changed last, its size, its digest, and a checksum of each line."""
 
     changed: int
     size: int
@@ -40,22 +41,42 @@ class Sketches(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sketch_of(workspace: str, *, seconds: float = _LONGEST) -> Sketches:
-    """Look at a workspace, no longer than so many seconds."""
-    return _Look(workspace, seconds=seconds).sketches()
+    """Sketch the files of a workspace, for at most so many seconds."""
+    began = time.time_ns() // 1_000_000
+    deadline = time.monotonic() + seconds
+    lines_left = _MOST_LINES
+    files: dict[str, Sketch] = {}
+    for path, found in entries(workspace):
+        if len(files) >= MOST_ENTRIES or time.monotonic() > deadline:
+            return Sketches(at=began, files=files, is_whole=False)
+        if not stat.S_ISREG(found.st_mode):
+            continue
+        changed = max(found.st_mtime_ns, found.st_ctime_ns)
+        sketch = Sketch(changed, found.st_size)
+        content = read_start(path, most=_LARGEST) if found.st_size <= _LARGEST else None
+        if content is not None:
+            lines = content.splitlines()
+            lines_left -= len(lines)
+            checksums: bytes | None = None
+            if b"\0" not in content and lines_left >= 0:
+                checksums = array("I", map(crc32, lines)).tobytes()
+            sketch = Sketch(changed, found.st_size, sha256(content), checksums)
+        files[spelled(os.path.relpath(path, workspace))] = sketch
+    return Sketches(at=began, files=files, is_whole=True)
 
 
 def encoded(sketches: Sketches) -> bytes:
-    """Return sketches as bytes."""
+    """Encode sketches."""
     return msgspec.msgpack.encode(sketches)
 
 
 def decoded(body: bytes) -> Sketches:
-    """Return what bytes say."""
+    """Decode sketches."""
     return msgspec.msgpack.decode(body, type=Sketches)
 
 
 def compare(before: Sketches, now: Sketches) -> Diffstat:
-    """Say what changed between two looks; where one was cut short, only what is certain."""
+    """Return what changed between two sketches; where one was cut short, only what is certain."""
     changes: list[FileChange] = []
     for path, new in now.files.items():
         old = before.files.get(path)
@@ -95,43 +116,3 @@ def _lines(sketch: Sketch | None) -> Counter[int] | None:
     if sketch is None:
         return Counter()
     return None if sketch.lines is None else Counter(array("I", sketch.lines))
-
-
-class _Look:
-    """One walk over a workspace, within its limits."""
-
-    def __init__(self, workspace: str, *, seconds: float) -> None:
-        self._workspace = workspace
-        self._deadline = time.monotonic() + seconds
-        self._room = _MOST_LINES
-        self._files: dict[str, Sketch] = {}
-
-    def sketches(self) -> Sketches:
-        began = time.time_ns() // 1_000_000
-        is_whole = all(self._take(path, found) for path, found in entries(self._workspace))
-        return Sketches(at=began, files=self._files, is_whole=is_whole)
-
-    def _take(self, path: str, found: os.stat_result) -> bool:
-        """Sketch a file; say whether there is still room for more."""
-        if len(self._files) >= MOST_ENTRIES or time.monotonic() > self._deadline:
-            return False
-        if stat.S_ISREG(found.st_mode):
-            name = (
-                os.path.relpath(path, self._workspace).encode("utf-8", "backslashreplace").decode()
-            )
-            self._files[name] = self._sketch(path, found)
-        return True
-
-    def _sketch(self, path: str, found: os.stat_result) -> Sketch:
-        changed = max(found.st_mtime_ns, found.st_ctime_ns)
-        content = read_start(path, most=_LARGEST) if found.st_size <= _LARGEST else None
-        if content is None:
-            return Sketch(changed, found.st_size)
-        return Sketch(changed, found.st_size, sha256(content), self._checksums(content))
-
-    def _checksums(self, content: bytes) -> bytes | None:
-        lines = content.splitlines()
-        self._room -= len(lines)
-        if b"\0" in content or self._room < 0:
-            return None
-        return array("I", map(crc32, lines)).tobytes()

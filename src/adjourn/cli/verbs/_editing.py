@@ -64,7 +64,7 @@ def edited_reply(
         arguments = with_argument(arguments, assignment)
     if in_editor:
         arguments = _edited_in_editor(session, draft)
-    call = controller.edited(draft.ask.id, canonical(arguments))
+    call = controller.decisions.edited(draft.ask.id, canonical(arguments))
     if call.digest == draft.call.digest:
         raise Misuse(f"nothing was changed: {_NOTHING}", way_out=f"adjourn approve {draft.ask.id}")
     files: dict[str, str] = {}

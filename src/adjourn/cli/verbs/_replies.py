@@ -4,9 +4,8 @@ import sys
 from collections.abc import Sequence
 
 from adjourn.cli.session import Session
-from adjourn.controller.decisions import Desk
+from adjourn.controller.decisions import Decisions
 from adjourn.core.ask import Ask, Reply, Verb
-from adjourn.core.call import ORIGINAL
 from adjourn.core.errors import NotFound, StoreProblem
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
@@ -33,7 +32,7 @@ def reply_to(
     is_edited, is_signed = bool(in_editor or sets), bool(sign or save)
     # Only what is edited or signed needs more than decisions do
     controller = session.open_controller() if is_edited or is_signed else None
-    decisions = controller or session.open_decisions()
+    decisions = controller.decisions if controller else session.open_decisions()
     by = session.principal(decisions)
     decisions.authorise(by, verb)
     found = decisions.find_asks(read_ids(ids))
@@ -49,8 +48,10 @@ def reply_to(
     if controller and is_signed:
         from adjourn.cli.verbs._signing import record_signed
 
-        return record_signed(session, controller, replies, by=by, key=sign, save=save)
-    return print_settled(session, decisions, decisions.decide(replies, by=by))
+        settled = record_signed(session, controller, replies, by=by, key=sign, save=save)
+    else:
+        settled = decisions.decide(replies, by=by)
+    return print_settled(session, decisions, settled) if settled is not None else 0
 
 
 def read_ids(ids: Sequence[str]) -> list[str]:
@@ -63,7 +64,7 @@ def read_ids(ids: Sequence[str]) -> list[str]:
     return [word for text in ids for word in (given if text == "-" else [text])]
 
 
-def print_settled(session: Session, decisions: Desk, settled: Sequence[Ask]) -> int:
+def print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask]) -> int:
     """Print a receipt for each reply that was recorded, and what happens next."""
     try:
         _print_settled(session, decisions, settled)
@@ -76,7 +77,7 @@ def print_settled(session: Session, decisions: Desk, settled: Sequence[Ask]) -> 
     return 0
 
 
-def _print_settled(session: Session, decisions: Desk, settled: Sequence[Ask]) -> None:
+def _print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask]) -> None:
     receipts = decisions.receipts(settled)
     with decisions.store.read() as view:
         calls = [view.call(ask.task_id, ask.call) if ask.call else None for ask in settled]
@@ -84,10 +85,12 @@ def _print_settled(session: Session, decisions: Desk, settled: Sequence[Ask]) ->
 
     if session.wants_json:
         from adjourn.core.documents import ask_doc
+        from adjourn.core.kept_documents import ORIGINAL
 
         # What a call was before it was edited; several are never edited at once
         only = calls[0] if len(calls) == 1 else None
-        original = decisions.kept(only.task_id, f"{ORIGINAL}{only.tool_call_id}") if only else None
+        with decisions.store.read() as view:
+            original = ORIGINAL.read_of(view, only) if only else None
         docs = [
             ask_doc(ask, {call.number: call} if call else {}, original=original)
             for ask, call in zip(settled, calls, strict=True)
@@ -133,7 +136,7 @@ def _what_next(session: Session, task: Task, *, has_worker: bool) -> str:
             return f"Task {task.id} is {task.state}."
 
 
-def warn_receipts(session: Session, decisions: Desk, task: Task) -> None:
+def warn_receipts(session: Session, decisions: Decisions, task: Task) -> None:
     """Print a receipt for each settled ask of a task's run, as the task stood at that time."""
     with decisions.store.read() as view:
         settled = [ask for ask in view.asks_of_run(task.id, task.runs) if ask.level]

@@ -51,7 +51,7 @@ def review_now(
             continue
         try:
             reply = Reply(ask_id=ask.id, verb=Verb.ANSWER, text=_spelled(line))
-            controller.decide([reply], by=by)
+            controller.decisions.decide([reply], by=by)
         except AdjournError as error:
             session.print(_WHAT if _spelled(line) == REQUEST_CHANGES else prose(error.sentence))
         if not _is_open(controller, ask):

@@ -54,7 +54,7 @@ def command(
             "nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-SCRIPT"
         )
     asked = question_of(question, key=key, choices=choices, expires_after=expires)
-    ask = session.open_controller(for_asking=True).ask(run_id, asked)
+    ask = session.open_controller(for_asking=True).asks.ask(run_id, asked)
     is_answered = ask.state is AskState.ANSWERED
     if session.wants_json:
         session.is_copy = False  # the process needs its answer, whatever it is

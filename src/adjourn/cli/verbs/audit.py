@@ -132,7 +132,7 @@ def export(session: Session, *, task: str | None, form: str, since: int | None) 
     """
     session.is_copy = False
     controller = session.open_controller()
-    only = controller.find(task).id if task else None
+    only = controller.decisions.find_task(task).id if task else None
     with controller.store.read() as view:
         rows = (
             row for page in _pages(view) for row in page if _is_wanted(row, only=only, since=since)

@@ -15,5 +15,7 @@ def command(session: Session, *, task: str) -> int:
     Its open asks are withdrawn.
     """
     controller = session.open_controller()
-    by = session.principal(controller)
-    return stop(session, controller, controller.cancel(controller.find(task).id, by=by))
+    by = session.principal(controller.decisions)
+    return stop(
+        session, controller, controller.tasks.cancel(controller.decisions.find_task(task).id, by=by)
+    )

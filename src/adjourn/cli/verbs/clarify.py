@@ -52,7 +52,7 @@ def command(
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     if bool(questions) == bool(request):
         raise Misuse("name the questions, or the file that has them", way_out=_WAY_OUT)
-    from adjourn.wiring.inside import TOO_LARGE, Inside, draft_of, read_request_of
+    from adjourn.wiring.inside import TOO_LARGE, InsideRun, draft_of, read_request_of
 
     asked = (
         read_request_of(request.read(TOO_LARGE), name=request.name)
@@ -61,7 +61,7 @@ def command(
     )
     draft = draft_of(asked, checkpoint.read(TOO_LARGE) if checkpoint else None)
     try:
-        with Inside.open() as inside:
+        with InsideRun.open() as inside:
             answers = inside.clarify(
                 asked.questions, draft, linger=None if linger is None else linger / 1000
             )

@@ -38,7 +38,9 @@ def command(session: Session, *, file: str | None, webhook: str | None) -> int:
     if file:
         signed = read_file(_stdin() if file == "-" else _content(file))
         controller = session.open_controller()
-        settled = controller.decide_signed(signed, carried_by=session.principal(controller))
+        settled = controller.signing.decide_signed(
+            signed, carried_by=session.principal(controller.decisions)
+        )
     else:
         by = Principal(name=f"webhook:{webhook}", inside_run=enclosing_run())
         key = secret_of_webhook(webhook or "")
@@ -47,10 +49,10 @@ def command(session: Session, *, file: str | None, webhook: str | None) -> int:
         # The same request once more is the same decision
         identity = sha256(f"{webhook}/{request.id}".encode("utf-8", "replace")).hex()
         controller = session.open_controller()
-        settled = controller.decide_once(
+        settled = controller.signing.decide_once(
             f"webhook:{identity}", sha256(request.body), [reply_of(request)], by=by
         )
-    return print_settled(session, controller, settled)
+    return print_settled(session, controller.decisions, settled)
 
 
 def _stdin() -> bytes:

@@ -17,7 +17,7 @@ from adjourn.core.plan.document import plan_doc
 from adjourn.core.plan.plan import Progress, Stand
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
-from adjourn.supervision.plan import Execution
+from adjourn.supervision.plan_execution import Execution
 from adjourn.supervision.supervisor import Watcher
 from adjourn.system.signals import Signals, deferred_signals
 from adjourn.views.block import BLANK
@@ -69,18 +69,18 @@ def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
         executing(session.root, found),
         deferred_signals() as signals,
     ):
-        by = session.principal(controller)
+        by = session.principal(controller.decisions)
         if anew:
-            controller.begin_plan_anew(found.path, by=by)
+            controller.plans.begin_plan_anew(found.path, by=by)
         display = PlanDisplay(session, controller, by)
-        execution = Execution(controller, supervisor, found, specs=specs, by=by, onlooker=display)
+        execution = Execution(controller, supervisor, found, specs=specs, by=by, observer=display)
         for note in changes_since_start(execution.progress(), session.commands):
             session.warn(f"adjourn: {note}")
         progress = execution.execute_ready(signals)
         for stand in progress.stands if outer else ():
             # Inside a run, that one waits for what the plan has not done
             if outer and stand.task and stand.task.state not in ENDED:
-                controller.leave_open(outer, stand.task)
+                controller.tasks.leave_open(outer, stand.task)
         return _report(session, controller, progress, named=plan)
 
 

@@ -38,11 +38,11 @@ def _forked(
     *,
     supervisor: str | None = None,
 ) -> Task:
-    task = controller.find(text)
+    task = controller.decisions.find_task(text)
     require_workspace(controller, task)
-    return controller.fork(
+    return controller.tasks.fork(
         task.id,
         at=at,
-        by=session.principal(controller),
+        by=session.principal(controller.decisions),
         supervisor=supervisor,
     )

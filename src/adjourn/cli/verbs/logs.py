@@ -32,7 +32,7 @@ def command(session: Session, *, task: str, follow: bool, number: int | None) ->
     is marked out or err.
     """
     controller = session.open_controller()
-    found = controller.find(task)
+    found = controller.decisions.find_task(task)
     wanted = number or found.runs
     if not 1 <= wanted <= found.runs:
         raise NotFound(f"task {found.id} has no run {wanted}", way_out=f"adjourn runs {found.id}")

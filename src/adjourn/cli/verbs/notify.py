@@ -59,7 +59,9 @@ def command(session: Session, *, flush: bool, check: bool, follow: bool) -> int:
     sent: dict[str, Round] = {}
     if flush and notifiers:
         controller = session.open_controller()
-        controller.authorise_alone(session.principal(controller), "notify --flush")
+        controller.decisions.authorise_alone(
+            session.principal(controller.decisions), "notify --flush"
+        )
         sent = {each.name: _sender(session, each).send_due(at_once=True) for each in notifiers}
     documents = [
         _document(session, each, sent.get(each.name), is_check=check and not sent)
@@ -90,7 +92,7 @@ def _follow(session: Session) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stay)  # it leaves when its worker does, after the last round
     controller = session.open_controller()
-    controller.authorise_alone(session.principal(controller), "notify --follow")
+    controller.decisions.authorise_alone(session.principal(controller.decisions), "notify --follow")
     log = WorkerLog(session, as_json=session.wants_json)
     send_until_closed(
         0,

@@ -12,5 +12,7 @@ from adjourn.cli.verbs._stop import stop
 def command(session: Session, *, task: str) -> int:
     """Interrupt a running task and wait until its process has left. It can be resumed."""
     controller = session.open_controller()
-    by = session.principal(controller)
-    return stop(session, controller, controller.pause(controller.find(task).id, by=by))
+    by = session.principal(controller.decisions)
+    return stop(
+        session, controller, controller.tasks.pause(controller.decisions.find_task(task).id, by=by)
+    )

@@ -30,7 +30,7 @@ def show(session: Session, *, plan: str) -> None:
     found = open_plan(plan)
     session.find_root(start=found.workspace)
     controller = session.open_controller() if session.has_store else None
-    progress = controller.progress(found) if controller else progress_of(found, {})
+    progress = controller.plans.progress(found) if controller else progress_of(found, {})
     if session.wants_json:
         commands = session.commands
         hints = item_hints(controller, progress, commands=commands) if controller else {}

@@ -5,7 +5,7 @@ import shutil
 
 import click
 
-from adjourn.clarifications import files
+from adjourn.clarifications import protocol_files
 from adjourn.cli.options import Amount, verb
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
@@ -13,7 +13,7 @@ from adjourn.core.ask import Principal
 from adjourn.core.errors import Conflict
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
-from adjourn.process.processes import remove_dead
+from adjourn.process.supervisors import remove_dead
 from adjourn.system.run_files import run_directory, run_names
 
 _DAY_MS = 86_400_000
@@ -40,7 +40,7 @@ def command(session: Session, *, days: float, dry_run: bool) -> None:
     locks = 0
     if session.has_store:
         controller = session.open_controller()
-        by = session.principal(controller)
+        by = session.principal(controller.decisions)
         old = _old(controller, before=controller.now() - int(days * _DAY_MS))
         if not dry_run:
             old = [task for task in old if _forget(controller, session.root, task, by=by)]
@@ -64,7 +64,7 @@ def command(session: Session, *, days: float, dry_run: bool) -> None:
 
 def _forget(controller: Controller, root: str, task: Task, *, by: Principal) -> bool:
     try:
-        controller.forget(task.id, by=by)
+        controller.tasks.forget(task.id, by=by)
     except Conflict:
         return False  # the task that started it still needs it
     _remove_files(root, task)
@@ -103,7 +103,7 @@ def _remove_files(root: str, task: Task) -> None:
     shutil.rmtree(os.path.join(session, task.id), ignore_errors=True)
     if _is_about(os.path.join(session, "pause.json"), task):
         os.unlink(os.path.join(session, "pause.json"))
-    files.remove_all(root, task.id)
+    protocol_files.remove_all(root, task.id)
 
 
 def _is_about(manifest: str, task: Task) -> bool:

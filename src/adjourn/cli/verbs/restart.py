@@ -32,8 +32,8 @@ def command(session: Session, *, task: str, detach: bool) -> int:
 def _queued(
     session: Session, controller: Controller, text: str, *, supervisor: str | None = None
 ) -> Task:
-    task = controller.find(text)
+    task = controller.decisions.find_task(text)
     stays = os.path.isdir(task.spec.workspace)
     workspace = task.spec.workspace if stays else os.getcwd()
-    by = session.principal(controller)
-    return controller.restart(task.id, by=by, workspace=workspace, supervisor=supervisor)
+    by = session.principal(controller.decisions)
+    return controller.tasks.restart(task.id, by=by, workspace=workspace, supervisor=supervisor)

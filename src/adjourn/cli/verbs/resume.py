@@ -72,9 +72,9 @@ def _accepted(session: Session, text: str, resumption: Resumption) -> int:
             way_out=f"adjourn resume {text} --accept",
         )
     controller = session.open_controller()
-    task = controller.find(text)
-    controller.require_newest(text, task)
-    accepted = controller.accept(task.id, by=session.principal(controller))
+    task = controller.decisions.find_task(text)
+    controller.tasks.require_newest(text, task)
+    accepted = controller.tasks.accept(task.id, by=session.principal(controller.decisions))
     return report(session, controller, accepted)
 
 
@@ -86,15 +86,15 @@ def _queued(
     *,
     supervisor: str | None = None,
 ) -> Task:
-    task = controller.find(text)
-    controller.require_newest(text, task)
+    task = controller.decisions.find_task(text)
+    controller.tasks.require_newest(text, task)
     if task.spec.is_driven:
         from adjourn.wiring.runners import require_resumable  # seldom needed
 
         require_resumable(controller, task)
     require_workspace(controller, task)
-    by = session.principal(controller)
-    found = controller.resume(task.id, resumption, by=by, named=text, supervisor=supervisor)
+    by = session.principal(controller.decisions)
+    found = controller.tasks.resume(task.id, resumption, by=by, named=text, supervisor=supervisor)
     if session.verbose and (resumption.decides or resumption.answers_something):
-        warn_receipts(session, controller, task)
+        warn_receipts(session, controller.decisions, task)
     return found

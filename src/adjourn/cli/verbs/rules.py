@@ -158,7 +158,7 @@ def add(
 ) -> None:
     """Let exactly this COMMAND run by itself from now on, in one workspace or one task, for some time."""
     controller = session.open_controller() if session.has_store else None
-    by = session.principal(controller)
+    by = session.principal(controller.decisions if controller else None)
     _authorise(controller, by, "rules add")
     argv: list[str] = context.meta.get("command", [])
     if context.args or bool(ask) == bool(argv):
@@ -213,7 +213,7 @@ def _wanted(
     workspace: str | None,
     task: str | None,
 ) -> Wanted:
-    bound = controller.find(task) if controller and task else None
+    bound = controller.decisions.find_task(task) if controller and task else None
     if bound:
         refuse_ended(bound)
     place = os.path.realpath(workspace) if workspace else None
@@ -229,7 +229,9 @@ def _wanted(
 def revoke(session: Session, *, rules: tuple[str, ...]) -> None:
     """Take rules back: what they let run by itself asks a person again."""
     controller = session.open_controller() if session.has_store else None
-    _authorise(controller, session.principal(controller), "rules revoke")
+    _authorise(
+        controller, session.principal(controller.decisions if controller else None), "rules revoke"
+    )
     gone: list[str] = []
 
     def without(before: Sequence[Allowance]) -> Iterable[Allowance]:
@@ -256,7 +258,7 @@ def _authorise(controller: Controller | None, by: Principal, verb_name: str) -> 
     """Refuse whoever may not, also where there is no store that could say so."""
     refuse_inside(by, verb_name)
     if controller:
-        controller.authorise_alone(by, verb_name)
+        controller.decisions.authorise_alone(by, verb_name)
 
 
 for each in (list_all, add, revoke):

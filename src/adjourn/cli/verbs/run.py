@@ -141,8 +141,8 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
     key = f"run:{spec.workspace}\0" + "\0".join((*spec.argv, spec.prompt or ""))
 
     def start(controller: Controller, supervisor: str | None = None) -> Task:
-        by = session.principal(controller)
-        return controller.start(spec, by=by, key=key, supervisor=supervisor)
+        by = session.principal(controller.decisions)
+        return controller.tasks.start(spec, by=by, key=key, supervisor=supervisor)
 
     if given["detach"]:
         return run_detached(session, start)
@@ -152,7 +152,7 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
             # An earlier run of the enclosing script may have had it run already
             task = run_to_the_end(session, supervisor, task)
             if spec.parent_run and task.state not in ENDED:
-                controller.leave_open(spec.parent_run, task)
+                controller.tasks.leave_open(spec.parent_run, task)
             return report(session, controller, task)
 
 

@@ -21,7 +21,7 @@ from adjourn.views.block import Table
 def command(session: Session, *, task: str) -> None:
     """List the runs of a task, oldest first, with how each came from another."""
     controller = session.open_controller()
-    found = controller.find(task)
+    found = controller.decisions.find_task(task)
     with controller.store.read() as view:
         runs = view.runs(found.id)
         docs = [_doc(view, found, run) for run in runs]

@@ -24,19 +24,19 @@ def command(session: Session, *, call: str, verdict: str) -> int:
     run-again    run it once more, under the same call id
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     controller = session.open_controller()
-    by = session.principal(controller)
-    controller.authorise(by, Verb.SETTLE)
+    by = session.principal(controller.decisions)
+    controller.decisions.authorise(by, Verb.SETTLE)
     task_id, number = _named(controller, call) if "." in call else _asked_about(controller, call)
-    settled = controller.settle(task_id, number, Verdict(verdict), by=by)
+    settled = controller.tasks.settle(task_id, number, Verdict(verdict), by=by)
     report(session, controller, settled)
     if session.verbose:
-        warn_receipts(session, controller, settled)
+        warn_receipts(session, controller.decisions, settled)
     return exits.COMPLETED
 
 
 def _named(controller: Controller, call: str) -> tuple[str, int]:
     text, _, name = call.partition(".")
-    task = controller.find(text)
+    task = controller.decisions.find_task(text)
     with controller.store.read() as view:
         labelled = view.call_labelled(task.id, name)
     number = name.removeprefix("tc_") if name.startswith("tc_") else ""
@@ -49,7 +49,7 @@ def _named(controller: Controller, call: str) -> tuple[str, int]:
 
 
 def _asked_about(controller: Controller, text: str) -> tuple[str, int]:
-    ask = controller.find_ask(text)
+    ask = controller.decisions.find_ask(text)
     if ask.kind is not AskKind.UNCERTAIN or ask.call is None:
         raise Conflict(
             f"ask {ask.id} is about no uncertain call", way_out=f"adjourn show {ask.task_id}"

@@ -55,7 +55,7 @@ def command(
     controller = session.open_controller()
     session.shows_all = full
     session.is_copy = not full
-    found = controller.find(task)
+    found = controller.decisions.find_task(task)
     if resume_prompt:
         _print_prompt(session, controller, found)
     elif transcript:

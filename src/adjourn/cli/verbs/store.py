@@ -21,7 +21,7 @@ from adjourn.wiring.controller import name_of
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:  # only who takes a store needs it
-    from adjourn.wiring.ownership import Holding, Taken
+    from adjourn.wiring.ownership import StoreContents, Taken
 
 
 @click.group("store", no_args_is_help=False)
@@ -132,7 +132,7 @@ def adopt(session: Session, *, yes: bool) -> None:
     elsewhere: each becomes a question. Where `database.json` leads to a database, it is followed
     from then on.
     """
-    from adjourn.wiring.ownership import follow_address, holding_of, take, unfollowed_address
+    from adjourn.wiring.ownership import follow_address, read_contents, take, unfollowed_address
 
     _require_person(session)
     if url := unfollowed_address(session.root):
@@ -144,13 +144,13 @@ def adopt(session: Session, *, yes: bool) -> None:
         _tell(session, {"store": session.root, "database": url}, "It is followed from now on.")
         return
     _require_directory(session)
-    holding = holding_of(session.root)
-    if holding.is_ours:
+    contents = read_contents(session.root)
+    if contents.is_ours:
         raise Conflict(
             f"{session.root} is bound to this machine and you already",
             way_out=session.commands("tasks"),
         )
-    _show(session, holding)
+    _show(session, contents)
     _confirm(session, "Adopt it?", "adopt", yes=yes)
     _tell_taken(session, take(session.root, adopts=True), "Adopted")
 
@@ -164,22 +164,22 @@ def accept(session: Session, *, yes: bool) -> None:
     each becomes a question. Of a database that machines share, one machine accepts an older copy
     for all of them.
     """
-    from adjourn.wiring.ownership import accept_shared, holding_of, take
+    from adjourn.wiring.ownership import accept_shared, read_contents, take
 
     _require_person(session)
     if is_shared(session.root):
         decisions = session.open_decisions()
         decisions.authorise_alone(session.principal(decisions), "accept")
-    holding = holding_of(session.root)
+    contents = read_contents(session.root)
     name = name_of(session.root)
-    if not holding.is_ours:
-        raise Conflict(holding.why, way_out=session.commands("store", "adopt"))
-    if holding.missing is None:
+    if not contents.is_ours:
+        raise Conflict(contents.why, way_out=session.commands("store", "adopt"))
+    if contents.missing is None:
         raise Conflict(
             f"{name} lacks nothing that this machine has seen",
             way_out=session.commands("tasks"),
         )
-    _show(session, holding)
+    _show(session, contents)
     _confirm(session, "Go on with it as it is?", "accept", yes=yes)
     root = session.root
     taken = accept_shared(root) if is_shared(root) else take(root, adopts=False)
@@ -238,34 +238,36 @@ def _require_directory(session: Session) -> None:
         raise Misuse(sentence, way_out=session.commands("doctor"))
 
 
-def _show(session: Session, holding: "Holding") -> None:
+def _show(session: Session, contents: "StoreContents") -> None:
     """Say what a store holds, what is missing, and which approved calls would be asked about."""
     if session.wants_json:
         return
-    session.print(prose(holding.why))
-    if holding.identity:
-        made = stamp(holding.identity.made_at)
+    session.print(prose(contents.why))
+    if contents.identity:
+        made = stamp(contents.identity.made_at)
         session.print(
-            f"Made by {prose(holding.identity.made_by)} at {made}, as the store itself says."
+            f"Made by {prose(contents.identity.made_by)} at {made}, as the store itself says."
         )
     tasks = (
-        ", ".join(f"{amount:,} {state}" for state, amount in sorted(holding.tasks.items()))
+        ", ".join(f"{amount:,} {state}" for state, amount in sorted(contents.tasks.items()))
         or "none"
     )
-    session.print(f"Tasks: {tasks}. Open asks: {holding.open_asks:,}. Events: {holding.events:,}.")
-    if holding.missing:
-        session.print(f"This machine has seen {holding.missing:,} events.")
     session.print(
-        f"Approved or running calls, which may have run already: {len(holding.approved):,}."
+        f"Tasks: {tasks}. Open asks: {contents.open_asks:,}. Events: {contents.events:,}."
     )
-    for call in holding.approved[:_MOST]:
+    if contents.missing:
+        session.print(f"This machine has seen {contents.missing:,} events.")
+    session.print(
+        f"Approved or running calls, which may have run already: {len(contents.approved):,}."
+    )
+    for call in contents.approved[:_MOST]:
         session.print(
             f"  task {call.task_id}, {call.state}, by {prose(call.approved_by or 'nobody')}:"
         )
         shown = call if sys.stdout.isatty() else session.open_redactor().call(call)
         session.show(call_blocks(shown, cut=session.cut(call.task_id)))
-    if len(holding.approved) > _MOST:
-        session.print(f"  and {len(holding.approved) - _MOST:,} more: {session.commands('tasks')}")
+    if len(contents.approved) > _MOST:
+        session.print(f"  and {len(contents.approved) - _MOST:,} more: {session.commands('tasks')}")
 
 
 def _confirm(session: Session, question: str, *words: str, yes: bool) -> None:

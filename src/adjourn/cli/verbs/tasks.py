@@ -37,7 +37,7 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
     decisions = session.open_decisions() if session.has_store else None
     found: list[Task] = []
     if decisions:
-        start = decisions.find(before).id if before else None
+        start = decisions.find_task(before).id if before else None
         with decisions.store.read() as view:
             wanted = tuple(TaskState(state) for state in states)
             found = view.tasks(states=wanted, limit=limit, before=start)

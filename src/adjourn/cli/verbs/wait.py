@@ -32,7 +32,7 @@ def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) 
     """
     controller = session.open_controller()
     deadline = None if timeout is None else time.monotonic() + timeout
-    found = [controller.find(text) for text in tasks]
+    found = [controller.decisions.find_task(text) for text in tasks]
     ended = [_wait_for_end(session, controller, task, deadline) for task in found]
     scenes = [controller.scene(task.id) for task in ended]
     # Its supervisor may not have come to that yet

@@ -15,9 +15,6 @@ from adjourn.core.agent.calls import is_tame
 from adjourn.core.errors import CannotResume
 
 VERSION = 1
-# Names the document that says how many messages belong to sessions before the last restart
-BEGAN = "began"
-REACHED = "reached:"  # names the document that says how many messages there were when a run ended
 
 
 def _version() -> int:

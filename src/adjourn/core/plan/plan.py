@@ -12,7 +12,6 @@ from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 
 # And the digest of a path: under this name the store keeps what was begun of a plan
-PLAN_OF = "plan:"
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,14 +49,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     items: dict[str, Begun] = {}
-
-
-def record_name(path: str) -> str:
-    """Name the document in which the store keeps what was begun of a plan.
-
-    Its path is what it is known by.
-    """
-    return f"{PLAN_OF}{sha256(path.encode()).hex()}"
 
 
 def words_of(plan: Plan, item: Item) -> str:

@@ -14,7 +14,13 @@ from typing import NoReturn, Self, TypeVar
 
 import msgspec
 
-from adjourn.process.forks.wire import Request, Warming, receive_reply, send_request, send_warming
+from adjourn.process.forks.wire import (
+    ForkRequest,
+    WarmRequest,
+    receive_reply,
+    send_request,
+    send_warming,
+)
 from adjourn.process.identity import Pinned
 from adjourn.process.linux import close_all_but
 from adjourn.process.shim import MachineFailed, Ready, Shim, ShimFailed, ShimSpec
@@ -70,17 +76,44 @@ class ForkServer:
         return cls(ours, pid=pid)
 
     def fork_shim(self, spec: ShimSpec) -> Shim:
-        """Return a shim that is ready and waits at its gate, or raise ShimFailed: nothing is left running.
+        """Return a shim that is ready and waits at its gate, or raise ShimFailed.
 
-        A server that has died is replaced first. One that dies meanwhile costs this start: it may
-        have forked a shim, which still has to see that its gate stays shut. One that does not answer
-        in time is killed, so that it cannot go on with this request once it is woken.
+        After ShimFailed nothing is left running. A server that has died is replaced first. One that
+        dies meanwhile costs this start: it may have forked a shim, which still has to see that its
+        gate stays shut. One that does not answer in time is killed, so that it cannot go on with
+        this request once it is woken.
         """
         self._require_server()
-        reading, gate, threshold, report, reporting = _descriptors()
+        # The shim waits until a byte comes through its gate, and leaves if we close it or die. We
+        # keep a second hold on the reading end: after the shim's death it tells whether the byte
+        # was read.
+        reading, gate, threshold, report, reporting = _open_pipes()
         try:
-            pinned = self._ask(Request(spec, reading, reporting))
-            return _made_ready(pinned, gate=gate, threshold=threshold, report=report)
+            try:
+                with self._turn:
+                    pinned = Pinned(self._exchange(ForkRequest(spec, reading, reporting)))
+            except TimeoutError:
+                self._abandon()
+                sentence = f"the fork server did not answer within {_SERVER_LIMIT:g} s"
+                raise MachineFailed(sentence) from None
+            except ConnectionError:
+                raise MachineFailed("the fork server is gone") from None
+            except OSError as error:
+                failure = MachineFailed if is_shortage(error.errno) else ShimFailed
+                raise failure(f"the fork server could not fork: {error.strerror}") from None
+            finally:
+                os.close(reading)
+                os.close(reporting)
+
+            ready = _read_ready(report)
+            if ready.record:
+                return Shim(pinned, identity=ready.record.identity, gate=gate, threshold=threshold)
+            # One that failed leaves. One that is stopped has to be killed: nobody opens its gate,
+            # so nothing of its command runs.
+            if ready is _STOPPED or not pinned.gone(within=_SHIM_LIMIT):
+                pinned.send(signal.SIGKILL)
+            pinned.close()
+            raise MachineFailed(ready.error) if ready.is_shortage else ShimFailed(ready.error)
         except BaseException:
             os.close(gate)
             os.close(threshold)
@@ -106,7 +139,7 @@ class ForkServer:
 
         By an exec: this process has a store and perhaps threads by now, which no fork may keep.
         """
-        from subprocess import DEVNULL, Popen
+        from subprocess import DEVNULL, Popen  # seldom needed, and slow to import
 
         try:
             ours, theirs = socket.socketpair()
@@ -134,16 +167,15 @@ class ForkServer:
             os.waitpid(self.pid, os.WNOHANG)
         self._channel, self.pid = ours, server.pid
 
-    def warmed(self, modules: Sequence[str], kind: type[Server], *, rehearsal: str = "") -> Server:
-        """Return a second server with these modules imported, a fork of this one.
-
-        It says itself when it is ready.
-        """
+    def fork_warm_server(
+        self, modules: Sequence[str], kind: type[Server], *, rehearsal: str = ""
+    ) -> Server:
+        """Return a fork of this server that imports modules, and reports when it has."""
         self._require_server()
         ours, theirs = socket.socketpair()
         try:
             with self._turn:
-                send_warming(self._channel, Warming(list(modules), rehearsal, theirs.fileno()))
+                send_warming(self._channel, WarmRequest(list(modules), rehearsal, theirs.fileno()))
                 pinned = receive_reply(self._channel)
         except BaseException as error:
             ours.close()
@@ -180,25 +212,8 @@ class ForkServer:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)
 
-    def _ask(self, request: Request) -> Pinned:
-        try:
-            with self._turn:
-                return Pinned(self._answer_to(request))
-        except TimeoutError:
-            self._abandon()
-            raise MachineFailed(
-                f"the fork server did not answer within {_SERVER_LIMIT:g} s"
-            ) from None
-        except ConnectionError:
-            raise MachineFailed("the fork server is gone") from None
-        except OSError as error:
-            failure = MachineFailed if is_shortage(error.errno) else ShimFailed
-            raise failure(f"the fork server could not fork: {error.strerror}") from None
-        finally:
-            os.close(request.gate)
-            os.close(request.report)
-
-    def _answer_to(self, request: Request) -> int:
+    def _exchange(self, request: ForkRequest) -> int:
+        """Send a request and return the pidfd in its reply, or raise OSError."""
         try:
             send_request(self._channel, request)
             return receive_reply(self._channel)
@@ -216,8 +231,8 @@ def pid_of(pidfd: int) -> int:
         return next(int(line.split()[1]) for line in file if line.startswith("Pid:"))
 
 
-def _descriptors() -> list[int]:
-    """Return both ends of a gate, a second hold on its reading end, and both ends of a pipe.
+def _open_pipes() -> list[int]:
+    """Return the gate's reading end, its writing end, its reading end again, and a pipe's ends.
 
     All of them or none.
     """
@@ -233,23 +248,11 @@ def _descriptors() -> list[int]:
     return opened
 
 
-def _made_ready(pinned: Pinned, *, gate: int, threshold: int, report: int) -> Shim:
-    ready = _read_ready(report)
-    if ready.record:
-        return Shim(pinned, identity=ready.record.identity, gate=gate, threshold=threshold)
-    # One that failed leaves. One that is stopped has to be killed: nobody opens its gate, so
-    # nothing of its command runs.
-    if ready is _STOPPED or not pinned.gone(within=_SHIM_LIMIT):
-        pinned.send(signal.SIGKILL)
-    pinned.close()
-    raise MachineFailed(ready.error) if ready.is_shortage else ShimFailed(ready.error)
-
-
 _STOPPED = Ready(error=f"the shim was not ready within {_SHIM_LIMIT:g} s", is_shortage=True)
 
 
 def _read_ready(report: int) -> Ready:
-    """Return what a shim says when it stands at its gate; _STOPPED if it says nothing in time."""
+    """Return what a shim reports at its gate, or _STOPPED if it reports nothing in time."""
     content = b""
     poll = select.poll()
     poll.register(report, select.POLLIN)
@@ -280,23 +283,19 @@ def _be_server(channel: socket.socket) -> NoReturn:
         gc.disable()  # nor run finalizers of what is the supervisor's
         os.setsid()
         reset_signals()
-        # Loaded here, for the supervisor has no use for it.
-        from adjourn.process.forks.server import Server
+        # Here, for the supervisor has no use for it
+        from adjourn.process.forks.server import ForkServerLoop
 
         os.chdir("/")
-        _keep_only(channel.fileno())
-        Server(channel).serve()
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(null, standard)
+        close_all_but(channel.fileno())
+        ForkServerLoop(channel).serve()
         os._exit(0)
     except BaseException:  # noqa: BLE001 nobody above could be told
-        import traceback
+        import traceback  # seldom needed, and slow to import
 
         traceback.print_exc()
     finally:
         os._exit(_UNEXPECTED)
-
-
-def _keep_only(channel: int) -> None:
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(null, standard)
-    close_all_but(channel)

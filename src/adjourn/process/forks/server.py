@@ -1,7 +1,4 @@
-"""The fork server, seen from inside.
-
-Forks shims, and ends what a shim left behind that was killed.
-"""
+"""The fork server: forks shims, and kills what a killed shim left behind."""
 
 import contextlib
 import gc
@@ -15,7 +12,13 @@ from typing import NoReturn
 
 from adjourn.process import linux
 from adjourn.process.cgroup import remove_stale, usable_folder
-from adjourn.process.forks.wire import Request, Warming, receive_request, send_refusal, send_reply
+from adjourn.process.forks.wire import (
+    ForkRequest,
+    WarmRequest,
+    receive_request,
+    send_refusal,
+    send_reply,
+)
 from adjourn.process.linux import close_all_but
 from adjourn.process.shim_side.life import live
 from adjourn.process.tree import children, kill_children
@@ -28,7 +31,7 @@ _HARMLESS = frozenset(
 )
 
 
-class Server:
+class ForkServerLoop:
     """Serves one supervisor; once that is gone, stays only as long as a shim of its lives."""
 
     def __init__(self, channel: socket.socket) -> None:
@@ -51,15 +54,15 @@ class Server:
         while self._listening or self._shims or self._warm_ones:
             ready = [fd for fd, _ in self._poll.poll()]
             self._signals.drain()
-            if self._a_shim_was_killed():
+            if self._reap_any_killed():
                 kill_children(self._reap_orphans, spare=self._shims | self._warm_ones)
                 self._remove_stale_groups()
             if self._channel.fileno() in ready:
-                self._answer()
+                self._answer_request()
         self._remove_stale_groups()
 
-    def _a_shim_was_killed(self) -> bool:
-        """Reap the dead; say whether a shim is among them that did not end well, and so did not end its tree."""
+    def _reap_any_killed(self) -> bool:
+        """Reap the dead; return whether a shim failed among them, and so did not end its tree."""
         killed = False
         with contextlib.suppress(ChildProcessError):
             while (dead := os.waitpid(-1, os.WNOHANG))[0]:
@@ -78,11 +81,11 @@ class Server:
                 remove_stale(self._cgroups)
 
     def _reap_orphans(self) -> bool:
-        """Reap the dead; say whether orphans are left that a killed shim left to this process, the next subreaper."""
-        self._a_shim_was_killed()
+        """Reap the dead; return whether orphans are left, which a killed shim left to us."""
+        self._reap_any_killed()
         return not (self._shims | self._warm_ones).issuperset(children())
 
-    def _answer(self) -> None:
+    def _answer_request(self) -> None:
         # The supervisor died meanwhile; its shim finds the gate abandoned
         with contextlib.suppress(BrokenPipeError):
             try:
@@ -93,12 +96,12 @@ class Server:
             if request is None:
                 self._listening = False
                 self._poll.unregister(self._channel)
-            elif isinstance(request, Warming):
-                self._warm(request)
+            elif isinstance(request, WarmRequest):
+                self._fork_warm_server(request)
             else:
-                self._hand_over(request)
+                self._fork_shim(request)
 
-    def _warm(self, warming: Warming) -> None:
+    def _fork_warm_server(self, warming: WarmRequest) -> None:
         """Fork a copy of this server that imports modules and then serves a channel of its own."""
         try:
             pid = os.fork()
@@ -112,7 +115,7 @@ class Server:
         self._warm_ones.add(pid)
         self._reply(pid)
 
-    def _be_warm(self, warming: Warming) -> NoReturn:
+    def _be_warm(self, warming: WarmRequest) -> NoReturn:
         """Import what was asked for, with nothing of the environment at hand, and serve."""
         status = _UNEXPECTED
         try:
@@ -128,14 +131,18 @@ class Server:
             if _is_alone():
                 channel = socket.socket(fileno=warming.channel)
                 channel.send(b"!")
-                Server(channel).serve()
+                ForkServerLoop(channel).serve()
                 status = 0
         finally:
             os._exit(status)
 
-    def _hand_over(self, request: Request) -> None:
+    def _fork_shim(self, request: ForkRequest) -> None:
         try:
-            pid = self._fork(request)
+            pid = os.fork()
+            if pid == 0:
+                self._channel.close()
+                self._signals.close()
+                live(request.spec, gate=request.gate, report=request.report, cgroups=self._cgroups)
         except OSError as error:
             send_refusal(self._channel, error)
             return
@@ -143,10 +150,11 @@ class Server:
             # Before the reply: from then on the shim alone holds its end of the gate.
             os.close(request.gate)
             os.close(request.report)
+        self._shims.add(pid)
         self._reply(pid)
 
     def _reply(self, pid: int) -> None:
-        """Hand over a child, or say why not: then nobody opens its gate, and it leaves."""
+        """Hand over a child, or report why not: then nobody opens its gate, and it leaves."""
         # It is this process's child, not yet reaped: no other process can have its pid.
         try:
             pidfd = os.pidfd_open(pid)
@@ -157,15 +165,6 @@ class Server:
             send_reply(self._channel, pidfd=pidfd)
         finally:
             os.close(pidfd)
-
-    def _fork(self, request: Request) -> int:
-        pid = os.fork()
-        if pid == 0:
-            self._channel.close()
-            self._signals.close()
-            live(request.spec, gate=request.gate, report=request.report, cgroups=self._cgroups)
-        self._shims.add(pid)
-        return pid
 
 
 def _rehearse(name: str) -> None:
@@ -178,7 +177,7 @@ def _rehearse(name: str) -> None:
 
 
 def _is_alone() -> bool:
-    """Say whether this process has one thread.
+    """Return whether this process has one thread.
 
     A fork of it has none of the others, and whatever lock they held for ever.
     """

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from adjourn.core.backoff import backoff
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.identity import Pinned
 from adjourn.process.shim import MachineFailed, Shim, ShimFailed, ShimSpec
@@ -24,9 +25,9 @@ Files = Callable[[], Sequence[str]]  # returns what the modules are made of
 
 
 class WarmServer(ForkServer):
-    """A fork server that says when it has imported what it was told to."""
+    """A fork server that reports when it has imported its modules."""
 
-    _is_replaceable = False  # the next one is made by Warmth
+    _is_replaceable = False  # the next one is made by WarmForks
 
     def __init__(self, channel: socket.socket, *, pid: int, pinned: Pinned | None = None) -> None:
         super().__init__(channel, pid=pid, pinned=pinned)
@@ -34,9 +35,8 @@ class WarmServer(ForkServer):
         self.is_gone = False  # whether it died before it was ready
         self._size = 0
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether it has imported everything; nobody waits for it."""
+    def check_ready(self) -> bool:
+        """Return whether it has imported everything, without waiting for it."""
         if (
             not (self._is_ready or self.is_gone)
             and self._channel in select.select([self._channel], [], [], 0)[0]
@@ -49,14 +49,13 @@ class WarmServer(ForkServer):
             self._size = _resident(self.pid)
         return self._is_ready
 
-    @property
     def has_grown(self) -> bool:
-        """Whether it holds more than what it imported."""
+        """Return whether it holds much more than what it imported."""
         return _resident(self.pid) > _GROWN * self._size
 
 
-class Warmth:
-    """Keeps one warm server for whoever starts the same slow program again and again."""
+class WarmForks:
+    """Keeps one warm server for a program that is slow to import and often started."""
 
     def __init__(
         self, forks: ForkServer, *, modules: Sequence[str], rehearsal: str, entry: str, files: Files
@@ -70,11 +69,11 @@ class Warmth:
         self._made_from: object = None
         self._server: WarmServer | None = None
         self._count = 0
-        # When to make the next one after one that died while it warmed
-        self._not_before, self._pause = 0.0, _PAUSE
+        # When to make the next one after some that died while they warmed, and how many did
+        self._not_before, self._failures = 0.0, 0
 
     def fork_shim(self, spec: ShimSpec) -> Shim | None:
-        """Fork a shim from the warm server, or return None where there is none yet, or it is there no more."""
+        """Fork a shim from the warm server, or return None where there is none now."""
         server = self.server()
         if server is None:
             return None
@@ -96,9 +95,9 @@ class Warmth:
             self._drop_stale(self._server)
         if self._server is None and time.monotonic() >= self._not_before:
             self._begin()
-        if self._server is None or not self._server.is_ready:
+        if self._server is None or not self._server.check_ready():
             return None
-        self._pause = _PAUSE
+        self._failures = 0
         self._count += 1
         return self._server
 
@@ -113,34 +112,36 @@ class Warmth:
 
         After one that died while it warmed, wait longer each time.
         """
-        if not server.is_ready and server.is_gone:
-            self._not_before = time.monotonic() + self._pause
-            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        if not server.check_ready() and server.is_gone:
+            self._failures += 1
+            pause = backoff(self._failures, first=_PAUSE, longest=_LONGEST_PAUSE)
+            self._not_before = time.monotonic() + pause
         self.drop()
 
     def _is_stale(self, server: WarmServer) -> bool:
         too_old = self._count >= _MOST_FORKS or _stamps(self._files) != self._made_from
-        return too_old or (server.is_ready and server.has_grown)
+        return too_old or (server.check_ready() and server.has_grown())
 
     def _begin(self) -> None:
         self._files, self._count = self._find_files(), 0
         self._made_from = _stamps(self._files)
         # Without one everything works as well, only slower
         with contextlib.suppress(OSError, ShimFailed):
-            self._server = self._forks.warmed(self._modules, WarmServer, rehearsal=self._rehearsal)
+            self._server = self._forks.fork_warm_server(
+                self._modules, WarmServer, rehearsal=self._rehearsal
+            )
 
 
 def _stamps(files: Sequence[str]) -> list[tuple[int, int] | None]:
     """Return what changes whenever one of the files does."""
-    return [_stamp(path) for path in files]
-
-
-def _stamp(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return (found.st_mtime_ns, found.st_size)
+    stamps: list[tuple[int, int] | None] = []
+    for path in files:
+        try:
+            found = os.stat(path)
+            stamps.append((found.st_mtime_ns, found.st_size))
+        except OSError:
+            stamps.append(None)
+    return stamps
 
 
 def _resident(pid: int) -> int:

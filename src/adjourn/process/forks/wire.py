@@ -1,4 +1,4 @@
-"""What a supervisor and its fork server say to each other, descriptors included."""
+"""The messages between a supervisor and its fork server, descriptors included."""
 
 import errno
 import marshal
@@ -16,30 +16,30 @@ _DESCRIPTOR = struct.Struct("=i")
 _REPLY = struct.Struct("=i")  # the shim's pid, or an error's number below zero
 
 
-class Request(NamedTuple):
-    """A shim that is wanted, the end of the gate that it waits at, and where it reports that it does."""
+class ForkRequest(NamedTuple):
+    """Asks for a shim: the end of the gate that it waits at, and where it reports that it does."""
 
     spec: ShimSpec
     gate: int
     report: int
 
 
-class Warming(NamedTuple):
-    """A second server that is wanted, with these modules imported and this rehearsed, and its end of the channel to it."""
+class WarmRequest(NamedTuple):
+    """Asks for a second server: what it imports and calls first, and its end of its channel."""
 
     modules: list[str]
     rehearsal: str  # `module:function`
     channel: int
 
 
-def send_warming(channel: socket.socket, warming: Warming) -> None:
+def send_warming(channel: socket.socket, warming: WarmRequest) -> None:
     """Ask for a warm server; the descriptor stays the caller's to close."""
     body = marshal.dumps({"modules": warming.modules, "rehearsal": warming.rehearsal})
     _send(channel, _LENGTH.pack(len(body)), [warming.channel, warming.channel])
     channel.sendall(body)
 
 
-def send_request(channel: socket.socket, request: Request) -> None:
+def send_request(channel: socket.socket, request: ForkRequest) -> None:
     """Ask for a shim; the descriptors stay the caller's to close."""
     # marshal, for argv and environment may hold bytes that are no text, which JSON cannot carry.
     body = marshal.dumps(msgspec.structs.asdict(request.spec))
@@ -47,7 +47,7 @@ def send_request(channel: socket.socket, request: Request) -> None:
     channel.sendall(body)
 
 
-def receive_request(channel: socket.socket) -> Request | Warming | None:
+def receive_request(channel: socket.socket) -> ForkRequest | WarmRequest | None:
     """Return the next request, or None if there will be no more.
 
     Raise OSError if its descriptors did not arrive.
@@ -65,8 +65,8 @@ def receive_request(channel: socket.socket) -> Request | Warming | None:
     wanted = marshal.loads(body)  # noqa: S302 the supervisor made it, and forked this process
     if "modules" in wanted:
         os.close(report)
-        return Warming(wanted["modules"], wanted["rehearsal"], gate)
-    return Request(ShimSpec(**wanted), gate, report)
+        return WarmRequest(wanted["modules"], wanted["rehearsal"], gate)
+    return ForkRequest(ShimSpec(**wanted), gate, report)
 
 
 def send_reply(channel: socket.socket, *, pidfd: int) -> None:
@@ -75,7 +75,7 @@ def send_reply(channel: socket.socket, *, pidfd: int) -> None:
 
 
 def send_refusal(channel: socket.socket, error: OSError) -> None:
-    """Say why there is no shim."""
+    """Return why there is no shim."""
     channel.sendall(_REPLY.pack(error.errno or -1))
 
 

@@ -16,7 +16,8 @@ from adjourn.process.linux import close_all_but
 from adjourn.process.shim import ShimSpec
 from adjourn.process.shim_side.python_child import call
 from adjourn.system import pinning
-from adjourn.system.pinning import DIGEST, Place, name_of, spelled
+from adjourn.system.files import spelled
+from adjourn.system.pinning import DIGEST, FileLookup, name_of
 from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import IGNORED
 
@@ -139,10 +140,10 @@ class Child:
                     os.close(self._go)  # as an exec would: from here on it is the program
                     os.close(self._report)
                     call(self._entry, self._argv, self._env)
-                place = Place(self._cwd, self._env.get("PATH", os.defpath), own=self._own)
+                files = FileLookup(self._cwd, self._env.get("PATH", os.defpath), own=self._own)
                 if self._files:
-                    self._become_pinned(place)
-                _exec_first(place.candidates(self._argv[0]), self._argv, self._env)
+                    self._become_pinned(files)
+                _exec_first(files.candidates(self._argv[0]), self._argv, self._env)
         except OtherBytes as other:
             os.write(self._report, _REFUSING + str(other).encode(errors="backslashreplace"))
         except BaseException as error:  # noqa: BLE001 see above
@@ -170,24 +171,24 @@ class Child:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
-    def _become_pinned(self, place: Place) -> None:
+    def _become_pinned(self, files: FileLookup) -> None:
         """Become the program whose bytes were let through, or raise OtherBytes.
 
         Return if there is no such program at all.
         """
-        found = place.program(self._argv[0])
+        found = files.program(self._argv[0])
         if found is None:
             return
-        start = pinning.plan_start(self._argv, place)
-        if start and start.script and self._is_unpinned(place.whole(start.script)):
+        start = pinning.plan_start(self._argv, files)
+        if start and start.script and self._is_unpinned(files.absolute(start.script)):
             start = None  # it was shown as not pinned, so its path is what counts
         watched = _watched(self._files)
         if start is None:
-            program = self._digest_by_path(place.whole(found))
+            program = self._digest_by_path(files.absolute(found))
             self._report_start(Executed(program=program, watched=watched))
             _exec_first([found], self._argv, self._env)
-        script = self._pin_script(place.whole(start.script)) if start.script else None
-        whole = place.whole(start.program)
+        script = self._pin_script(files.absolute(start.script)) if start.script else None
+        whole = files.absolute(start.program)
         if (
             pinning.is_out_of_reach(whole)
             or not self._shown(whole).startswith(DIGEST)
@@ -219,7 +220,7 @@ class Child:
         return self._shown(path).endswith(NOT_PINNED)
 
     def _pin_program(self, path: str, fd: int) -> str:
-        """Keep writers out of an open program until it is executed, and return its digest if it is the one that was shown."""
+        """Keep writers out of an open program until its exec; return its digest if it was shown."""
         try:
             pinning.lease(fd)
         except BlockingIOError:
@@ -232,7 +233,7 @@ class Child:
         return digest
 
     def _pin_script(self, path: str) -> str:
-        """Put the bytes of a script where nobody can change them and the shell reads them, and return their digest."""
+        """Put a script's bytes where only the shell reads them; return their digest."""
         content = pinning.read_script(path)
         digest = self._required(path, pinning.digest_of_bytes(content))
         copy = pinning.in_memory(content)
@@ -268,7 +269,7 @@ class Child:
 
 
 def _watched(files: dict[str, str]) -> dict[str, list[int]]:
-    """Return the marks of the files that cannot be pinned, each of which still has to be the one that was let through."""
+    """Return the marks of files that cannot be pinned; raise OtherBytes if one has changed."""
     watched: dict[str, list[int]] = {}
     for name in unpinned(files):
         shown = files[name].removesuffix(NOT_PINNED)

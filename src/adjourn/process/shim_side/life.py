@@ -11,7 +11,8 @@ import msgspec
 
 from adjourn.process import linux
 from adjourn.process.shim import Ready, ShimResult, ShimSpec
-from adjourn.process.shim_side.running import INTERRUPTS, KILL, Prepared, Running
+from adjourn.process.shim_side.running import INTERRUPTS, KILL, PreparedShim, Running
+from adjourn.system.files import spelled
 from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import Signals
 
@@ -45,11 +46,10 @@ def live(spec: ShimSpec, *, gate: int, report: int, cgroups: str | None) -> NoRe
 def _run(spec: ShimSpec, signals: Signals, *, gate: int, report: int, cgroups: str | None) -> int:
     """Prepare, wait at the gate, run the child, write its result; return the exit status."""
     try:
-        prepared = Prepared(spec, cgroups=cgroups)
+        prepared = PreparedShim(spec, cgroups=cgroups)
     except OSError as error:
         directory = "its directory" if is_shortage(error.errno) else spec.run_dir
-        sentence = f"cannot prepare {directory}: {error.strerror}"
-        sentence = sentence.encode(errors="backslashreplace").decode()
+        sentence = spelled(f"cannot prepare {directory}: {error.strerror}")
         _send_ready(report, Ready(error=sentence, is_shortage=is_shortage(error.errno)))
         return 1
     _send_ready(report, Ready(record=prepared.record))
@@ -97,7 +97,7 @@ def _wait_at_gate(gate: int, signals: Signals) -> bool:
         os.close(gate)
 
 
-def _write_result(result: ShimResult, prepared: Prepared, signals: Signals) -> bool:
+def _write_result(result: ShimResult, prepared: PreparedShim, signals: Signals) -> bool:
     """Write the result; wait for space on the disk until somebody interrupts or kills.
 
     Return whether it is there.

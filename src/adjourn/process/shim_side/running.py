@@ -32,7 +32,7 @@ _AGAIN = 1.0  # seconds until one that withstood is tried again
 _LONGEST_ERROR = 500  # characters, so that the result fits into its room
 
 
-class Prepared:
+class PreparedShim:
     """All that can be made, and can fail, while the gate is still shut."""
 
     def __init__(self, spec: ShimSpec, *, cgroups: str | None) -> None:
@@ -88,7 +88,7 @@ class Prepared:
 class Running:
     """One child, from its start until nothing of its tree is left."""
 
-    def __init__(self, spec: ShimSpec, prepared: Prepared, signals: Signals) -> None:
+    def __init__(self, spec: ShimSpec, prepared: PreparedShim, signals: Signals) -> None:
         self._spec = spec
         self._prepared = prepared
         self._signals = signals

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
+from adjourn.core import kept_documents
 from adjourn.core.agent.calls import Held, Proposed
 from adjourn.core.agent.transcript import Assistant, ToolCall, ToolResult
 from adjourn.core.ask import Ask, Question
@@ -19,7 +20,7 @@ from adjourn.runners.agent.tools.tool import ToolFailed, capped
 from adjourn.runners.agent.tools.toolbox import ASK, OWN, Toolbox
 
 # Names the document that says why calls of the newest batch could not even be proposed
-UNMADE = "unmade"
+UNMADE = kept_documents.UNMADE.name
 _NEEDS_A_PERSON = frozenset({CallState.PENDING, CallState.UNCERTAIN})
 _TURNED_DOWN = frozenset({CallState.REJECTED, CallState.EXPIRED})
 _INTERRUPTED = "it was interrupted before it ran; call it again if it is still needed"

@@ -5,7 +5,6 @@ from itertools import takewhile
 
 from adjourn.core.agent.calls import Spent
 from adjourn.core.agent.transcript import (
-    BEGAN,
     Assistant,
     Message,
     Tally,
@@ -15,6 +14,7 @@ from adjourn.core.agent.transcript import (
     decoded,
     encoded,
 )
+from adjourn.core.kept_documents import BEGAN
 from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent.tools.toolbox import FINISH
@@ -25,7 +25,7 @@ class Conversation:
 
     def __init__(self, drive: Drive) -> None:
         self._drive = drive
-        self._before = int(drive.document(BEGAN) or 0)
+        self._before = int(drive.document(BEGAN.name) or 0)
         self.messages: list[Message] = [
             decoded(body) for body in drive.messages(after=self._before)
         ]

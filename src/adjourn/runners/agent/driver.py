@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 
-from adjourn.core import exits
+from adjourn.core import exits, kept_documents
 from adjourn.core.agent.calls import Report
 from adjourn.core.call import Call, arguments_of
 from adjourn.core.errors import AdjournError, StoreProblem
@@ -25,7 +25,7 @@ from adjourn.runners.agent.tools.tool import ToolFailed
 from adjourn.runners.agent.tools.toolbox import Toolbox, toolbox
 from adjourn.runners.driver import FOR_NOW, INTERRUPTED
 
-TOOLS = "tools"  # names the document with the tools that others bring
+TOOLS = kept_documents.TOOLS.name  # names the document with the tools that others bring
 
 
 class BuiltInAgent:

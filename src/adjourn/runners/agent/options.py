@@ -23,7 +23,10 @@ INSTRUCTIONS = (
     "TOOL_CALL_REJECTED, with the reason below it if "
     "there is one: do not try to get round it."
 )
-FINISH = " When the work is done, call finish. Words without a tool call reach a person, who will answer."
+FINISH = (
+    " When the work is done, call finish. "
+    "Words without a tool call reach a person, who will answer."
+)
 
 
 class OnText(StrEnum):

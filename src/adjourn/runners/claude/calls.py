@@ -14,7 +14,7 @@ from adjourn.core.call import Call, tool_body
 from adjourn.core.errors import AdjournError, AlreadyDone, StoreProblem
 from adjourn.core.states import AskState, CallState
 from adjourn.ports.drive import Drive
-from adjourn.runners.batch import Decided, HandedOut, Member, judge_batch
+from adjourn.runners.call_batch import Decided, HandedOut, Member, judge_batch
 from adjourn.runners.claude import session, words
 from adjourn.runners.claude.fingerprint import (
     arguments_in,
@@ -26,10 +26,10 @@ from adjourn.runners.claude.fingerprint import (
 from adjourn.runners.claude.memory import DOCUMENT, Memory
 from adjourn.runners.claude.protocol import Called, Event, Returned, Said
 from adjourn.runners.claude.questions import ASK_USER, as_asked, questions_in, with_answers
-from adjourn.runners.claude.turns import LOOK, Hooks, Turn, Turns
+from adjourn.runners.claude.turns import LOOK, HookWatch, ModelTurn, Turns
 from adjourn.runners.hook import (
     Answer,
-    Request,
+    HookRequest,
     WaitingHook,
     allow,
     defer,
@@ -62,7 +62,7 @@ class Waiting(msgspec.Struct):
     """A hook that waits for its answer, and since when."""
 
     hook: WaitingHook
-    request: Request
+    request: HookRequest
     since: float
 
 
@@ -74,7 +74,7 @@ class HeldCalls:
         self._paths = paths  # where the session's file may be
         self.memory = memory
         self.turns = Turns()
-        self._hooks = Hooks()
+        self._hooks = HookWatch()
         self._waiting: list[Waiting] = []
         # By Claude Code's id: the calls that were judged and may run, or may not
         self._held: dict[str, Held] = {}
@@ -157,7 +157,7 @@ class HeldCalls:
         is_known = request.agent_id is not None or request.tool_use_id == self.memory.deferred
         return 0.0 if is_known else max(0.0, waiting.since + PATIENCE - now)
 
-    def _look_for_the_rest(self, turn: Turn, *, is_late: bool) -> None:
+    def _look_for_the_rest(self, turn: ModelTurn, *, is_late: bool) -> None:
         """Find out what else is in a message that did not stream.
 
         It is told call by call, and nothing says which is the last.
@@ -166,7 +166,7 @@ class HeldCalls:
             self.turns.complete(turn, calls)
         turn.is_abandoned = is_late and not turn.is_stopped
 
-    def _answer_to(self, request: Request) -> Answer:
+    def _answer_to(self, request: HookRequest) -> Answer:
         try:
             return self._judge(request)
         except StoreProblem:
@@ -174,7 +174,7 @@ class HeldCalls:
         except AdjournError as error:
             return deny(words.broken(error.sentence))
 
-    def _judge(self, request: Request) -> Answer:
+    def _judge(self, request: HookRequest) -> Answer:
         if request.session_id != self.memory.session:
             return deny(words.broken("it is a call of another session"))
         if request.agent_id is not None:
@@ -190,7 +190,7 @@ class HeldCalls:
 
     # --- a batch ----------------------------------------------------------------------------------
 
-    def _decide(self, turn: Turn, request: Request) -> None:
+    def _decide(self, turn: ModelTurn, request: HookRequest) -> None:
         """Put all calls of a message before the policy, in one moment."""
         asked = {waiting.request.tool_use_id: waiting.request for waiting in self._waiting}
         asked[request.tool_use_id] = request
@@ -235,10 +235,10 @@ class HeldCalls:
             if held and held.call and held.call.state in _DECIDED
         ]
 
-    def _fingerprint(self, request: Request) -> str:
+    def _fingerprint(self, request: HookRequest) -> str:
         return fingerprint(request, workspace=self._drive.task.spec.workspace)
 
-    def _proposal(self, request: Request) -> Proposed:
+    def _proposal(self, request: HookRequest) -> Proposed:
         arguments = arguments_in(request, workspace=self._drive.task.spec.workspace)
         return Proposed(
             tool=request.tool_name,
@@ -249,7 +249,7 @@ class HeldCalls:
             editable=editable(arguments),
         )
 
-    def _pause(self, requests: Sequence[Request], *, leader: Request) -> None:
+    def _pause(self, requests: Sequence[HookRequest], *, leader: HookRequest) -> None:
         """Keep what is held, and that the session stops at the first call that needs a person."""
         calls = {
             each.tool_use_id: held.call.tool_call_id
@@ -277,7 +277,7 @@ class HeldCalls:
         )
         self.is_pausing = True
 
-    def _answer_to_member(self, request: Request) -> Answer:
+    def _answer_to_member(self, request: HookRequest) -> Answer:
         if self.is_pausing:
             is_leader = request.tool_use_id == self.memory.deferred
             return defer() if is_leader else deny_and_stop(words.HELD)
@@ -285,7 +285,7 @@ class HeldCalls:
 
     # --- one call ---------------------------------------------------------------------------------
 
-    def _fate(self, request: Request, held: Held, *, context: str | None = None) -> Answer:
+    def _fate(self, request: HookRequest, held: Held, *, context: str | None = None) -> Answer:
         """Answer a call by what was decided of it."""
         if request.tool_name == ASK_USER:
             return self._with_answers(request, context=context)
@@ -302,7 +302,7 @@ class HeldCalls:
             case _:
                 return deny(words.begun(held.call), context=context)
 
-    def _let_read(self, request: Request, *, context: str | None) -> Answer:
+    def _let_read(self, request: HookRequest, *, context: str | None) -> Answer:
         """Let through what only reads, if it still does.
 
         What ran before it in its message may have put a link in its way.
@@ -312,7 +312,7 @@ class HeldCalls:
         self._let_through.add(request.tool_use_id)
         return allow(request.tool_input, context=context)
 
-    def _hand_out(self, request: Request, held: Held, *, context: str | None) -> Answer:
+    def _hand_out(self, request: HookRequest, held: Held, *, context: str | None) -> Answer:
         assert held.call is not None  # noqa: S101 -- whoever calls this has looked
         try:
             handed = self._handed_out.hand_out(request.tool_use_id, held.call)
@@ -346,7 +346,7 @@ class HeldCalls:
         if made != self.memory.made:
             self.keep(made=made)
 
-    def _ask_again(self, request: Request) -> Answer:
+    def _ask_again(self, request: HookRequest) -> Answer:
         newest = next(
             held
             for held in reversed(self._drive.batch())
@@ -367,7 +367,7 @@ class HeldCalls:
 
     # --- a session that goes on -------------------------------------------------------------------
 
-    def _answer_to_deferred(self, request: Request) -> Answer:
+    def _answer_to_deferred(self, request: HookRequest) -> Answer:
         """Answer the call that the session had stopped at, by what was decided meanwhile."""
         if request.tool_name == ASK_USER:
             return self._propose_anew(request, context=self.news(but=self._fingerprint(request)))
@@ -382,7 +382,7 @@ class HeldCalls:
             return defer()
         return self._fate(request, held, context=self.news(but=held.call.tool_call_id))
 
-    def _propose_anew(self, request: Request, *, context: str | None = None) -> Answer:
+    def _propose_anew(self, request: HookRequest, *, context: str | None = None) -> Answer:
         """Ask again for a call whose ask was taken back, by an interrupt or a change."""
         if request.tool_name == ASK_USER:
             held = self._ask(request)
@@ -424,7 +424,7 @@ class HeldCalls:
 
     # --- questions --------------------------------------------------------------------------------
 
-    def _ask(self, request: Request) -> Held:
+    def _ask(self, request: HookRequest) -> Held:
         """Ask a person what the model wants to know, or find the answers.
 
         The first that is open stands for all.
@@ -432,14 +432,14 @@ class HeldCalls:
         asks = self._asks(request)
         return Held(ask=next((ask for ask in asks if ask.is_open), asks[0] if asks else None))
 
-    def _asks(self, request: Request) -> list[Ask]:
+    def _asks(self, request: HookRequest) -> list[Ask]:
         asked = questions_in(request.tool_input)
         return [
             self._drive.ask(as_asked(each, key))
             for each, key in zip(asked, self._keys(request, len(asked)), strict=True)
         ]
 
-    def _keys(self, request: Request, count: int) -> tuple[str, ...]:
+    def _keys(self, request: HookRequest, count: int) -> tuple[str, ...]:
         """Return the names of questions: those that they were asked under before, or new ones."""
         mark = self._fingerprint(request)
         if mark not in self.memory.questions:
@@ -450,7 +450,7 @@ class HeldCalls:
             )
         return self.memory.questions[mark]
 
-    def _with_answers(self, request: Request, *, context: str | None) -> Answer:
+    def _with_answers(self, request: HookRequest, *, context: str | None) -> Answer:
         mark = self._fingerprint(request)
         keys = self.memory.questions.get(mark, ())
         answered = self._answered_questions()
@@ -467,7 +467,7 @@ class HeldCalls:
 
     # --- subagents --------------------------------------------------------------------------------
 
-    def _answer_to_subagent(self, request: Request) -> Answer:
+    def _answer_to_subagent(self, request: HookRequest) -> Answer:
         """Let a subagent do what needs nobody.
 
         A call that it defers would be lost without a word.
@@ -530,11 +530,11 @@ def _text_of(content: bytes) -> str:
     return read if isinstance(read, str) else "\n".join(block.text for block in read)
 
 
-def _as_asked(called: Called, asked: Request | None, *, like: Request) -> Request:
+def _as_asked(called: Called, asked: HookRequest | None, *, like: HookRequest) -> HookRequest:
     """Return what the hook says of a call, or the stream if the hook has not asked yet."""
     if asked:
         return asked
-    return Request(
+    return HookRequest(
         session_id=like.session_id,
         cwd=like.cwd,
         tool_name=called.tool,

@@ -51,7 +51,7 @@ _NO_SESSION = "No conversation found"
 _HOOKS_OFF = "its hooks are switched off; look for what does that in its managed settings"
 
 
-class Launch(msgspec.Struct, frozen=True, kw_only=True):
+class ProgramStart(msgspec.Struct, frozen=True, kw_only=True):
     """How the program is started: anew, or in a session, with a prompt or without."""
 
     ref: str | None = None
@@ -95,11 +95,13 @@ class ClaudeDriver:
             workspace = self._drive.task.spec.workspace
             self._argv = find_claude(self._setup.program, self._inherited, workspace=workspace)
             self._calls.keep(version=dotted(installed_version(self._argv)))
-            launch: Launch | None = Launch(prompt=self._drive.task.spec.prompt)
+            launch: ProgramStart | None = ProgramStart(prompt=self._drive.task.spec.prompt)
             if self._calls.memory.started:
                 # Where it stopped at a call, without a prompt, or the call would be lost
                 ref, is_at_call = self._ref(), self._calls.memory.deferred is not None
-                launch = Launch(ref=ref, prompt=None if is_at_call else self._prompt_to_go_on())
+                launch = ProgramStart(
+                    ref=ref, prompt=None if is_at_call else self._prompt_to_go_on()
+                )
             self._drive.session(self._session, resumable=self._is_resumable)
             while launch:
                 self._attempt(launch)
@@ -170,7 +172,7 @@ class ClaudeDriver:
             way_out=f"adjourn restart {task.id}",
         )
 
-    def _other_launch(self, launch: Launch) -> Launch | None:
+    def _other_launch(self, launch: ProgramStart) -> ProgramStart | None:
         """Return another way to go on in the same session, if the program could not take this."""
         said = self._program.complaints if self._program else ""
         is_over = self._is_told_to_stop or self._is_replaced or self._calls.is_pausing
@@ -178,15 +180,15 @@ class ClaudeDriver:
             return None
         if launch.prompt is None and NO_MARKER in said:
             self._calls.keep(deferred=None)
-            return Launch(ref=launch.ref, prompt=self._prompt_to_go_on())
+            return ProgramStart(ref=launch.ref, prompt=self._prompt_to_go_on())
         copy = self._drive.document(SESSION)
         if _NO_SESSION in said and copy and not os.path.isabs(launch.ref):
-            return Launch(ref=self._lay_out(copy), prompt=launch.prompt)
+            return ProgramStart(ref=self._lay_out(copy), prompt=launch.prompt)
         return None
 
     # --- while it runs ----------------------------------------------------------------------------
 
-    def _attempt(self, launch: Launch) -> None:
+    def _attempt(self, launch: ProgramStart) -> None:
         """Run the program once, and answer its hooks until it has left."""
         self._result = None
         listener = HookListener(self._drive.place, self._selector)
@@ -203,7 +205,7 @@ class ClaudeDriver:
             self._calls.drop()
             self._keep_session()
 
-    def _start_program(self, launch: Launch) -> Program:
+    def _start_program(self, launch: ProgramStart) -> Program:
         setup, prompt = self._setup, launch.prompt
         if launch.ref:
             argv = resume_argv(setup, ref=launch.ref, prompt=prompt, hook=self._hook)

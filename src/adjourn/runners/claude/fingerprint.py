@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from adjourn.core.call import arguments_of, digest_of, tool_body
-from adjourn.runners.hook import Request
+from adjourn.runners.hook import HookRequest
 
 CWD = "(cwd)"  # beside the input, where a call would be made elsewhere than in the workspace
 _READ_ONLY = frozenset(
@@ -35,7 +35,7 @@ _TYPES: dict[type[object], str] = {
 }
 
 
-def arguments_in(request: Request, *, workspace: str) -> dict[str, Any]:
+def arguments_in(request: HookRequest, *, workspace: str) -> dict[str, Any]:
     """Return what a person is shown and what is decided.
 
     The input, and the directory where it is not the workspace.
@@ -45,7 +45,7 @@ def arguments_in(request: Request, *, workspace: str) -> dict[str, Any]:
     )
 
 
-def fingerprint(request: Request, *, workspace: str) -> str:
+def fingerprint(request: HookRequest, *, workspace: str) -> str:
     """Return what two equal calls have in common, whatever Claude Code calls each of them."""
     return digest_of(tool_body(request.tool_name, arguments_in(request, workspace=workspace)))
 
@@ -55,7 +55,7 @@ def input_of(body: bytes) -> dict[str, Any]:
     return {name: value for name, value in arguments_of(body).items() if name != CWD}
 
 
-def reads_only(request: Request, *, workspace: str) -> bool:
+def reads_only(request: HookRequest, *, workspace: str) -> bool:
     """Say whether a call changes nothing and looks at nothing outside of the workspace."""
     if request.tool_name not in _READ_ONLY:
         return False

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from adjourn.core import kept_documents
+
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the next run of a task has to know of this one."""
@@ -24,8 +26,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost: float = 0.0  # what the whole session has cost, in US dollars
 
 
-DOCUMENT = "claude"  # under this name the task keeps it
-SESSION = "session"  # and under this one, the copy of the session's file
+DOCUMENT = kept_documents.CLAUDE.name  # under this name the task keeps it
+SESSION = kept_documents.SESSION.name  # and under this one, the copy of the session's file
 
 
 def memory_of(body: bytes | None, *, session: str) -> Memory | None:

@@ -46,7 +46,7 @@ class Returned(msgspec.Struct, frozen=True):
     content: bytes
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class TokenUsage(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens."""
 
     input_tokens: int = 0

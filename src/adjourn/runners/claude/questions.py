@@ -17,7 +17,7 @@ class Option(msgspec.Struct):
     description: str = ""
 
 
-class Asked(msgspec.Struct, rename="camel"):
+class AskedQuestion(msgspec.Struct, rename="camel"):
     """One question."""
 
     question: str
@@ -51,10 +51,10 @@ class Asked(msgspec.Struct, rename="camel"):
 
 
 class _Input(msgspec.Struct):
-    questions: list[Asked]
+    questions: list[AskedQuestion]
 
 
-def questions_in(arguments: dict[str, Any]) -> list[Asked]:
+def questions_in(arguments: dict[str, Any]) -> list[AskedQuestion]:
     """Read what is asked, or refuse what is no question."""
     try:
         return msgspec.convert(arguments, _Input).questions
@@ -62,7 +62,7 @@ def questions_in(arguments: dict[str, Any]) -> list[Asked]:
         raise Misuse(f"these are no questions: {error}") from error
 
 
-def as_asked(asked: Asked, key: str) -> Question:
+def as_asked(asked: AskedQuestion, key: str) -> Question:
     """Return a question as adjourn asks it."""
     return Question(prompt=asked.prompt(), key=key)
 

@@ -20,7 +20,7 @@ from adjourn.runners.claude.protocol import (
 LOOK = 0.05  # seconds between two looks into the session's file
 
 
-class Turn:
+class ModelTurn:
     """One message of the model, and the calls in it."""
 
     def __init__(self, message: str, *, streams: bool) -> None:
@@ -65,8 +65,8 @@ class Turns:
     """The messages of the model so far, as the stream tells of them."""
 
     def __init__(self) -> None:
-        self._turn_of: dict[str, Turn] = {}
-        self._current: Turn | None = None
+        self._turn_of: dict[str, ModelTurn] = {}
+        self._current: ModelTurn | None = None
         self.count = 0
 
     def hear(self, event: Event) -> None:
@@ -81,38 +81,38 @@ class Turns:
             case _:
                 pass
 
-    def complete(self, turn: Turn, calls: Sequence[Called]) -> None:
+    def complete(self, turn: ModelTurn, calls: Sequence[Called]) -> None:
         """Take in all calls of a message that did not stream, unless the stream told of others."""
         if {known.call for known in turn.calls} <= {called.call for called in calls}:
             for called in calls:
                 self._add(called, turn)
             turn.is_stopped = True
 
-    def turn_of(self, call: str) -> Turn | None:
+    def turn_of(self, call: str) -> ModelTurn | None:
         """Return the message that a call stands in, if the stream has told of it."""
         return self._turn_of.get(call)
 
-    def _begin(self, message: str, *, streams: bool) -> Turn:
+    def _begin(self, message: str, *, streams: bool) -> ModelTurn:
         if self._current and not self._current.is_stopped:
             self._current.is_abandoned = True
         # A message begins when all calls before it have ended. Their names may come again: some
         # servers count anew in each.
         self._turn_of = {call: turn for call, turn in self._turn_of.items() if turn.is_abandoned}
-        self._current = Turn(message, streams=streams)
+        self._current = ModelTurn(message, streams=streams)
         self.count += 1
         return self._current
 
-    def _turn_for(self, called: Called) -> Turn:
+    def _turn_for(self, called: Called) -> ModelTurn:
         turn = self._current
         if turn is None or (called.is_whole and (turn.streams or turn.message != called.message)):
             return self._begin(called.message, streams=not called.is_whole)
         # It comes too late: the others were judged without it
         if turn.is_settled and not turn.knows(called.call):
-            turn = Turn(called.message, streams=False)
+            turn = ModelTurn(called.message, streams=False)
             turn.is_abandoned = True
         return turn
 
-    def _add(self, called: Called, turn: Turn) -> None:
+    def _add(self, called: Called, turn: ModelTurn) -> None:
         turn.add(called)
         self._turn_of[called.call] = turn
 
@@ -120,7 +120,7 @@ class Turns:
 _BEFORE_A_CALL = "PreToolUse"
 
 
-class Hooks:
+class HookWatch:
     """What the stream tells of hooks.
 
     Of several that change a call, the one that ends last is right: that must be ours.

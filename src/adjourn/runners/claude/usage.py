@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from adjourn.runners.claude.protocol import Usage
+from adjourn.runners.claude.protocol import TokenUsage
 
 
 class Used(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class _Account(msgspec.Struct, tag_field="type", tag="cost-state"):
 
 class _Message(msgspec.Struct):
     id: str = ""
-    usage: Usage = Usage()
+    usage: TokenUsage = TokenUsage()
 
 
 class _Spoken(msgspec.Struct, tag_field="type", tag="assistant"):
@@ -79,7 +79,7 @@ def used_since(before: bytes, after: bytes) -> Used:
     )
 
 
-def _read(usage: Usage | _OfModel) -> int:
+def _read(usage: TokenUsage | _OfModel) -> int:
     return usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens
 
 
@@ -89,7 +89,7 @@ def _accounts(content: bytes) -> list[_Account]:
     ]
 
 
-def _messages(content: bytes) -> dict[str, Usage]:
+def _messages(content: bytes) -> dict[str, TokenUsage]:
     """Return what each message of the model used.
 
     It has several entries, and every one of them tells it.

@@ -9,7 +9,7 @@ import msgspec
 from adjourn.core.agent.calls import CallResult, cut
 from adjourn.core.errors import AdjournError, CannotResume
 from adjourn.runners.codex import hook, program
-from adjourn.runners.codex.channel import Gone, Hooks, Message, Refused
+from adjourn.runners.codex.channel import Gone, Message, Refused, WaitingHooks
 from adjourn.runners.codex.hook_probe import rehearse
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.protocol import Reply, Unanswerable
@@ -123,7 +123,7 @@ class Thread:
         if program.has_rules(launch.setup, launch.workspace, launch.environment):
             # What a rule of Codex allows it does not ask about: the hook alone holds it
             rehearse(launch)
-        self._hooks = Hooks(launch.place, seal=launch.seal)
+        self._hooks = WaitingHooks(launch.place, seal=launch.seal)
         self._channel = launch.start("app-server", *launch.settings, hooks=self._hooks)
         self.id = ""
         self.path = ""

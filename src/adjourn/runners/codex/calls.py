@@ -10,12 +10,12 @@ from adjourn.core.call import Call, arguments_of, canonical
 from adjourn.core.policy.locations import NOT_TOLD
 from adjourn.core.states import CallState
 from adjourn.ports.drive import Drive
-from adjourn.runners.batch import Decided, HandedOut, Member, judge_batch
+from adjourn.runners.call_batch import Decided, HandedOut, Member, judge_batch
 from adjourn.runners.codex import words
 from adjourn.runners.codex.app_server import Thread
 from adjourn.runners.codex.channel import HOOK
 from adjourn.runners.codex.memory import MemoryKeeper, Put, Ran
-from adjourn.runners.codex.protocol import PATCH_TOOL, SHELL_TOOL, Item, Wanted, is_patch
+from adjourn.runners.codex.protocol import PATCH_TOOL, SHELL_TOOL, ThreadItem, WantedCall, is_patch
 from adjourn.runners.codex.session import UNKNOWN_DETAILS, Details, Rollout
 
 _ESCALATED = "require_escalated"
@@ -39,7 +39,7 @@ class HeldCalls:
             str, str
         ] = {}  # by its item, the call of the model that each is part of
 
-    def take(self, wanted: Sequence[Wanted], rollout: Rollout, *, said: str | None) -> bool:
+    def take(self, wanted: Sequence[WantedCall], rollout: Rollout, *, said: str | None) -> bool:
         """Take a whole batch of calls, if all of them may run now; else none of them runs.
 
         `said` are the model's last words.
@@ -59,7 +59,7 @@ class HeldCalls:
         may_run = all(call.state is CallState.APPROVED for call in calls)
         return may_run and self._hand_out([each.item for each in wanted], calls)
 
-    def placed(self, wanted: Wanted, rollout: Rollout) -> Wanted:
+    def placed(self, wanted: WantedCall, rollout: Rollout) -> WantedCall:
         """Add to a command what its request does not tell: its shell, its directory, its sandbox.
 
         Some versions tell a hook the `workdir` of the call, others the directory of the thread,
@@ -97,7 +97,7 @@ class HeldCalls:
             if held and held.call and held.call.state is CallState.APPROVED
         ]
 
-    def _proposed(self, wanted: Wanted, rollout: Rollout) -> Proposed:
+    def _proposed(self, wanted: WantedCall, rollout: Rollout) -> Proposed:
         cell = rollout.call_of(wanted.item)
         before = [
             f"Its script has already run {each.told}"
@@ -125,7 +125,7 @@ class HeldCalls:
                 return False
         return True
 
-    def end(self, item: Item, rollout: Rollout) -> bool:
+    def end(self, item: ThreadItem, rollout: Rollout) -> bool:
         """Close a call that has ended; return whether it was one that had been handed out."""
         name, call = item.id, self._handed_out.calls.get(item.id)
         if call is None:
@@ -165,7 +165,7 @@ class HeldCalls:
                 refused = CallResult(ok=False, error=words.REFUSED, output=told)
                 self._handed_out.close(item, refused)
 
-    def running(self, rollout: Rollout, items: Mapping[str, Item]) -> list[str]:
+    def running(self, rollout: Rollout, items: Mapping[str, ThreadItem]) -> list[str]:
         """Return the calls that still run, some of them while the model has gone on."""
         return [
             name
@@ -282,7 +282,7 @@ def _executed(thread: Thread, call: Call) -> CallResult:
             return CallResult(ok=False, error="it cannot be executed: its words cannot be read")
 
 
-def _result(item: Item) -> CallResult:
+def _result(item: ThreadItem) -> CallResult:
     given = item.aggregated_output or ""
     if item.type == "mcpToolCall":
         given = msgspec.json.encode(item.result or item.error).decode()

@@ -23,7 +23,7 @@ _PIECE = 1 << 16
 _LEAVING = 1.0  # seconds from its last word to its end
 
 
-class Interrupted(Exception):
+class StopRequested(Exception):
     """Somebody wants the run to stop."""
 
 
@@ -46,10 +46,10 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     method: str | None = None
     params: msgspec.Raw = msgspec.Raw(b"null")
     result: msgspec.Raw = msgspec.Raw(b"null")
-    error: "Refusal | None" = None
+    error: "RpcError | None" = None
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+class RpcError(msgspec.Struct, frozen=True, kw_only=True):
     """What the other side says when it does not do what it was asked."""
 
     code: int = 0
@@ -60,17 +60,17 @@ class Refused(AdjournError):
     """The other side did not do what it was asked."""
 
     code = "codex_refused"
-    refusal: Refusal
+    refusal: RpcError
 
     @classmethod
-    def of(cls, method: str, refusal: Refusal) -> Self:
+    def of(cls, method: str, refusal: RpcError) -> Self:
         """Say what was asked, and what was said to it."""
         refused = cls(f"Codex refused {method}: {refusal.message}")
         refused.refusal = refusal
         return refused
 
 
-class Hooks:
+class WaitingHooks:
     """The hooks that wait for an answer, each as if it were a request of the app-server."""
 
     def __init__(self, place: str, *, seal: str) -> None:
@@ -133,7 +133,7 @@ class Channel:
         env: Mapping[str, str],
         complaints: str,
         bind: Callable[[], None],
-        hooks: Hooks,
+        hooks: WaitingHooks,
         interrupts: StopRequest,
         is_spoken_to: bool,
     ) -> None:
@@ -178,7 +178,7 @@ class Channel:
             raise self._gone() from None
 
     def next(self, within: float) -> Message:
-        """Return the next message; raise Silent, Gone or Interrupted if there is none."""
+        """Return the next message; raise Silent, Gone or StopRequested if there is none."""
         deadline = time.monotonic() + within
         while not self._messages:
             self._read(max(0.0, deadline - time.monotonic()))
@@ -192,7 +192,7 @@ class Channel:
         ready = {fd for fd, _ in poll.poll(within * 1000)}
         self._hooks.refuse_replaced()
         if self._interrupts.fileno() in ready:
-            raise Interrupted
+            raise StopRequested
         if not ready:
             raise Silent
         if self._hooks.fileno() in ready:
@@ -225,7 +225,7 @@ class Channel:
         try:
             while True:
                 self.next(within)
-        except (Gone, Silent, Interrupted):
+        except (Gone, Silent, StopRequested):
             self.kill()
 
     def _let_go(self) -> None:

@@ -14,12 +14,12 @@ from adjourn.runners.codex.channel import HOOK, Message, Silent
 from adjourn.runners.codex.options import Setup
 from adjourn.runners.codex.protocol import (
     Harmless,
-    Item,
     Questions,
     Reply,
     Request,
     Strange,
-    Wanted,
+    ThreadItem,
+    WantedCall,
     read_request,
 )
 from adjourn.runners.codex.session import OpenCall, Rollout
@@ -62,16 +62,16 @@ class Speaker(Protocol):
         ...
 
 
-class Batch(msgspec.Struct, frozen=True):
+class RequestBatch(msgspec.Struct, frozen=True):
     """All that Codex wants at once, before any of it acts."""
 
-    requests: tuple[Wanted | Questions, ...]
+    requests: tuple[WantedCall | Questions, ...]
 
 
-class Ended(msgspec.Struct, frozen=True):
+class ItemEnded(msgspec.Struct, frozen=True):
     """An item has come to its end."""
 
-    item: Item
+    item: ThreadItem
 
 
 class TurnEnded(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class TurnEnded(msgspec.Struct, frozen=True):
     is_final: bool = False
 
 
-Event = Batch | Ended | TurnEnded
+Event = RequestBatch | ItemEnded | TurnEnded
 
 
 class _Error(msgspec.Struct, rename="camel"):
@@ -109,14 +109,14 @@ class Conversation:
         self._thread = thread
         self._rollout = rollout
         self._setup = setup
-        self._requests: dict[int | str, Wanted | Questions] = {}
-        self._let: dict[str, Wanted] = {}
+        self._requests: dict[int | str, WantedCall | Questions] = {}
+        self._let: dict[str, WantedCall] = {}
         # The items about which Codex has asked a second time, and got the same answer
         self._granted: set[str] = set()
         self._answered: set[str] = set()  # the items of earlier batches
         self._heard_at = time.monotonic()
         self._retries = 0
-        self.items: dict[str, Item] = {}
+        self.items: dict[str, ThreadItem] = {}
         self.printed: dict[str, str] = {}  # what commands that still run have printed
         self.message: str | None = None
         self.usage: Usage | None = None
@@ -159,8 +159,8 @@ class Conversation:
         )
         return quiet >= (max(map(_delay, unheard), default=0.0) if has_all else _PATIENCE)
 
-    def _batch(self) -> Batch:
-        batch = Batch(tuple(self._requests.values()))
+    def _batch(self) -> RequestBatch:
+        batch = RequestBatch(tuple(self._requests.values()))
         self._answered |= {request.item for request in batch.requests}
         self._requests = {}
         return batch
@@ -187,20 +187,20 @@ class Conversation:
         match request:
             case Strange() | Harmless():
                 self._thread.answer(request.answer())
-            case Wanted(item=item) if item in self._let and request.method != HOOK:
+            case WantedCall(item=item) if item in self._let and request.method != HOOK:
                 # A hook is always a call of its own
                 self._granted.add(item)
                 self._thread.answer(request.answer(yes=self._let.pop(item).covers(request)))
             case Questions(given=dict()) if not self.hears_questions_at_hooks:
                 self._thread.answer(request.pass_on())
-            case Wanted() | Questions():
+            case WantedCall() | Questions():
                 self._requests[request.request] = request
 
-    def _not_granted(self) -> dict[str, Item]:
+    def _not_granted(self) -> dict[str, ThreadItem]:
         """Return the items that a request can be about: a grant serves once."""
         return {name: item for name, item in self.items.items() if name not in self._granted}
 
-    def let(self, wanted: Sequence[Wanted]) -> None:
+    def let(self, wanted: Sequence[WantedCall]) -> None:
         """Take note of calls that were let through at their hook.
 
         When Codex asks once more, it is the same answer.
@@ -212,10 +212,10 @@ class Conversation:
             return None  # of another thread, or of none
         match method:
             case "item/started":
-                item = msgspec.convert(params["item"], Item)
+                item = msgspec.convert(params["item"], ThreadItem)
                 self.items[item.id] = item
             case "item/completed":
-                return self._take_ended(msgspec.convert(params["item"], Item))
+                return self._take_ended(msgspec.convert(params["item"], ThreadItem))
             case "item/commandExecution/outputDelta":
                 self.printed[params["itemId"]] = self.printed.get(params["itemId"], "") + str(
                     params.get("delta", "")
@@ -239,12 +239,12 @@ class Conversation:
                 return None
         return None
 
-    def _take_ended(self, item: Item) -> Event:
+    def _take_ended(self, item: ThreadItem) -> Event:
         self.items[item.id] = item
         self.printed.pop(item.id, None)
         if item.type == "agentMessage":
             self.message = item.text
-        return Ended(item)
+        return ItemEnded(item)
 
     def _take_trouble(self, message: str) -> None:
         """Count what Codex means to try again; it would never give up by itself."""

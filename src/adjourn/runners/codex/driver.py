@@ -16,14 +16,20 @@ from adjourn.ports.runner import Host
 from adjourn.runners.codex import words
 from adjourn.runners.codex.app_server import InUse, NoAppServer, Thread
 from adjourn.runners.codex.calls import HeldCalls
-from adjourn.runners.codex.channel import Gone, Interrupted, Silent
-from adjourn.runners.codex.conversation import Batch, Conversation, Ended, Stuck, TurnEnded
+from adjourn.runners.codex.channel import Gone, Silent, StopRequested
+from adjourn.runners.codex.conversation import (
+    Conversation,
+    ItemEnded,
+    RequestBatch,
+    Stuck,
+    TurnEnded,
+)
 from adjourn.runners.codex.exec_fallback import ExecConversation, ExecThread
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.memory import MemoryKeeper
-from adjourn.runners.codex.options import OnApprove, Way, setup_of
-from adjourn.runners.codex.outputs import Deliveries
-from adjourn.runners.codex.protocol import Item, Questions, Wanted
+from adjourn.runners.codex.options import Interface, OnApprove, setup_of
+from adjourn.runners.codex.outputs import Outputs
+from adjourn.runners.codex.protocol import Questions, ThreadItem, WantedCall
 from adjourn.runners.codex.questions import ask_all, offered
 from adjourn.runners.codex.session import Rollout
 from adjourn.runners.driver import (
@@ -54,7 +60,7 @@ class CodexDriver:
         self._setup = setup_of((drive.task.spec.setup or "").encode())
         self._keeper = MemoryKeeper(drive, host.environment)
         self._calls = HeldCalls(drive, self._keeper, sandbox=self._setup.sandbox.value)
-        self._has_app_server = self._setup.way is Way.APP_SERVER
+        self._has_app_server = self._setup.way is Interface.APP_SERVER
         self._launch = Launch(
             self._setup,
             workspace=drive.task.spec.workspace,
@@ -72,7 +78,7 @@ class CodexDriver:
             return self._run()
         except StoreProblem:
             raise
-        except Interrupted:
+        except StopRequested:
             return self._leave_interrupted()
         except Gone as gone:
             return self._lose(gone)
@@ -97,36 +103,36 @@ class CodexDriver:
 
     def _run(self) -> int:
         while True:
-            live = self._opened()
+            live = self._open()
+            # A run may have been paused between the model's last words and the end of its turn
             last_words = live.rollout.read_on().last_words
-            if (
-                last_words is not None
-                and not self._keeper.memory.queried
-                and not self._is_wanted_otherwise
-            ):
-                return self._conclude(live, last_words)
+            wants_more = len(self._drive.feedback) > self._keeper.memory.reviews
+            if last_words is not None and not self._keeper.memory.queried and not wants_more:
+                say(last_words)
+                return self._end(live, last_words)
             code = self._converse(live) if self._go_on(live) else self._leave(live)
             if code is not None:
                 return code
 
-    @property
-    def _is_wanted_otherwise(self) -> bool:
-        """Whether a reviewer wants something changed that no turn has answered yet."""
-        return len(self._drive.feedback) > self._keeper.memory.reviews
-
     # --- beginning --------------------------------------------------------------------------------
 
-    def _opened(self) -> _Live:
+    def _open(self) -> _Live:
+        """Start Codex, and open the thread that the task remembers, or a new one."""
         known = self._keeper.known
         if known:
             self._keeper.bring_back()
-        thread, talk = self._thread()
+        thread: Thread | ExecThread
+        if self._has_app_server:
+            thread, talk = Thread(self._launch), Conversation
+        else:
+            prompt = self._drive.task.spec.prompt or ""
+            thread, talk = ExecThread(self._launch, prompt=prompt), ExecConversation
         try:
             thread.open(known.thread if known else None)
         except NoAppServer:
             thread.kill()
             self._has_app_server = False
-            return self._opened()
+            return self._open()
         except BaseException:
             thread.kill()
             raise
@@ -135,28 +141,28 @@ class CodexDriver:
         self._keeper.opened(thread.id, rollout, version=thread.version)
         return self._live
 
-    def _thread(self) -> tuple[Thread | ExecThread, type[Conversation]]:
-        if self._has_app_server:
-            return Thread(self._launch), Conversation
-        return ExecThread(self._launch, prompt=self._drive.task.spec.prompt or ""), ExecConversation
-
     def _go_on(self, live: _Live) -> bool:
-        """Tell Codex what came of its calls and let the model go on.
+        """Tell Codex what came of its calls, and let the model go on.
 
-        Say whether no person is needed first.
+        Return False if a person is needed first.
         """
         if not live.rollout.read_on().has_prompt:
             live.thread.begin_turn(self._drive.task.spec.prompt)
             return True
-        if isinstance(live.thread, Thread) and not self._execute(live.thread):
-            return False
-        deliveries = self._deliveries()
-        live.thread.tell_outputs(deliveries.outputs(live.rollout))
-        said = [deliveries.in_words(live.rollout), self._wish(live.rollout)]
+
+        # Run what was approved, if that is how approved calls come to run
+        if isinstance(live.thread, Thread) and self._setup.on_approve is OnApprove.EXECUTE:
+            parts = Outputs(self._keeper.memory, self._drive).parts
+            if not self._calls.execute(live.thread, parts):
+                return False
+
+        outputs = Outputs(self._keeper.memory, self._drive)
+        live.thread.tell_outputs(outputs.outputs(live.rollout))
+        said = [outputs.in_words(live.rollout), self._wish(live.rollout)]
         live.thread.begin_turn("\n\n".join(filter(None, said)) or None)
-        # Not before: what is forgotten here was said, or whoever is killed now leaves it to be said
-        # by the next.
-        told = dict.fromkeys((*self._calls.may_be_repeated, *deliveries.approved))
+
+        # Not before: whoever is killed until now leaves it to the next run to say all this
+        told = dict.fromkeys((*self._calls.may_be_repeated, *outputs.approved))
         self._keeper.remember(put=(), cut=(), ran=(), queried=(), told=tuple(told))
         return True
 
@@ -169,18 +175,6 @@ class CodexDriver:
         newest = wishes[-1] if wishes else ""
         said = sum(text.endswith(newest) for text in rollout.heard)
         return newest if said < wishes.count(newest) else None
-
-    def _execute(self, thread: Thread) -> bool:
-        """Run what was approved, if that is how approved calls come to run.
-
-        Say whether no person has to be asked again.
-        """
-        return self._setup.on_approve is OnApprove.REPEAT or self._calls.execute(
-            thread, self._deliveries().parts
-        )
-
-    def _deliveries(self) -> Deliveries:
-        return Deliveries(self._keeper.memory, self._drive)
 
     # --- while Codex works ------------------------------------------------------------------------
 
@@ -196,15 +190,15 @@ class CodexDriver:
             match event:
                 case None:
                     continue
-                case Ended(item):
+                case ItemEnded(item):
                     self._take_ended(live, item)
                 case TurnEnded():
                     return self._finish(live, event)
-                case Batch(requests):
+                case RequestBatch(requests):
                     if not self._take_batch(live, requests):
                         return self._leave_or_stop(live)
 
-    def _take_batch(self, live: _Live, requests: Sequence[Wanted | Questions]) -> bool:
+    def _take_batch(self, live: _Live, requests: Sequence[WantedCall | Questions]) -> bool:
         """Put all that Codex wants before the policy and before people.
 
         Say whether all of it could be answered now.
@@ -212,7 +206,7 @@ class CodexDriver:
         wanted = [
             self._calls.placed(request, live.rollout)
             for request in requests
-            if isinstance(request, Wanted)
+            if isinstance(request, WantedCall)
         ]
         asked = [request for request in requests if isinstance(request, Questions)]
         asks = [
@@ -239,7 +233,7 @@ class CodexDriver:
         self._stop_in_time(live)
         return None
 
-    def _take_ended(self, live: _Live, item: Item) -> None:
+    def _take_ended(self, live: _Live, item: ThreadItem) -> None:
         if item.type == "agentMessage":
             say(item.text)
             # At once: nothing else keeps them
@@ -260,11 +254,6 @@ class CodexDriver:
         if any(not each.call for each in self._keeper.memory.queried):
             return self._leave_or_stop(live)
         return self._end(live, live.talk.message)
-
-    def _conclude(self, live: _Live, last_words: str) -> int:
-        """End a run that was paused between the model's last words and the end of its turn."""
-        say(last_words)
-        return self._end(live, last_words)
 
     def _leave(self, live: _Live) -> int:
         self._stop_in_time(live)
@@ -297,7 +286,7 @@ class CodexDriver:
                 complain(f"Codex has to stop; what still runs has {self._setup.wait:g} s to end.")
             is_told = True
             event = live.talk.next(patience=_GLANCE)
-            if isinstance(event, Ended):
+            if isinstance(event, ItemEnded):
                 self._take_ended(live, event.item)
 
     def _stop(self, live: _Live) -> None:

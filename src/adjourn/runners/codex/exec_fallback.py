@@ -11,11 +11,17 @@ import msgspec
 
 from adjourn.core.errors import AdjournError, CannotResume
 from adjourn.runners.codex import program
-from adjourn.runners.codex.channel import Channel, Gone, Hooks, Message
+from adjourn.runners.codex.channel import Channel, Gone, Message, WaitingHooks
 from adjourn.runners.codex.conversation import Conversation, Event, TurnEnded
 from adjourn.runners.codex.hook_probe import rehearse
 from adjourn.runners.codex.launch import Launch
-from adjourn.runners.codex.protocol import SHELL_TOOL, Item, Reply, Wanted, shell_arguments
+from adjourn.runners.codex.protocol import (
+    SHELL_TOOL,
+    Reply,
+    ThreadItem,
+    WantedCall,
+    shell_arguments,
+)
 from adjourn.runners.codex.session import path_of
 from adjourn.runners.codex.usage import Usage
 from adjourn.runners.hook import Answer
@@ -37,7 +43,7 @@ class ExecThread:
         self._prompt = prompt
         self._home = program.home(launch.environment)
         rehearse(launch)
-        self._hooks = Hooks(launch.place, seal=launch.seal)
+        self._hooks = WaitingHooks(launch.place, seal=launch.seal)
         self._turn: Channel | None = None
         self._told: list[str] = []
         self.id, self.path, self.version = "", "", ""
@@ -173,7 +179,7 @@ class ExecConversation(Conversation):
         kind = _TYPES.get(ended.type)
         if kind is None:
             return None
-        item = Item(
+        item = ThreadItem(
             id=self._call_of(ended) or ended.id,
             type=kind,
             status=ended.status or "completed",
@@ -199,7 +205,7 @@ class ExecConversation(Conversation):
         return found
 
 
-def _is_of(wanted: Wanted, ended: _Ended) -> bool:
+def _is_of(wanted: WantedCall, ended: _Ended) -> bool:
     match ended.type:
         case "command_execution":
             return (

@@ -12,10 +12,10 @@ import msgspec
 
 from adjourn.core.errors import AdjournError
 from adjourn.runners.codex import hook
-from adjourn.runners.codex.channel import HOOK, Gone, Hooks, Message, Silent
+from adjourn.runners.codex.channel import HOOK, Gone, Message, Silent, WaitingHooks
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.program import toml_text
-from adjourn.runners.hook import Request
+from adjourn.runners.hook import HookRequest
 
 _PATIENCE = 60.0  # seconds
 _PIECE = 65_536
@@ -41,7 +41,7 @@ def rehearse(launch: Launch) -> None:
     """
     if launch.is_rehearsed:
         return
-    hooks, made = Hooks(launch.place, seal=launch.seal), threading.Event()
+    hooks, made = WaitingHooks(launch.place, seal=launch.seal), threading.Event()
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         threading.Thread(target=_play, args=(listener, made), daemon=True).start()
         turn = launch.start(
@@ -100,7 +100,7 @@ def _words(launch: Launch, port: int) -> list[str]:
 def _is_ours(message: Message) -> bool:
     return (
         message.method == HOOK
-        and msgspec.json.decode(message.params, type=Request).tool_use_id == _CALL
+        and msgspec.json.decode(message.params, type=HookRequest).tool_use_id == _CALL
     )
 
 

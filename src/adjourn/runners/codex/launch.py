@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from adjourn.runners.codex import hook, program
-from adjourn.runners.codex.channel import Channel, Hooks
+from adjourn.runners.codex.channel import Channel, WaitingHooks
 from adjourn.runners.codex.options import Setup
 from adjourn.runners.driver import StopRequest
 from adjourn.runners.hook import proof_of
@@ -81,7 +81,7 @@ class Launch:
     def start(
         self,
         *words: str,
-        hooks: Hooks,
+        hooks: WaitingHooks,
         is_spoken_to: bool = True,
         also: Mapping[str, str] | None = None,
     ) -> Channel:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from adjourn.core import kept_documents
 from adjourn.core.agent.calls import Report
 from adjourn.core.errors import CannotResume
 from adjourn.ports.drive import Drive
@@ -12,8 +13,8 @@ from adjourn.runners.codex import program
 from adjourn.runners.codex.session import Rollout, copy_of, put_back
 from adjourn.runners.codex.usage import Usage
 
-DOCUMENT = "codex"
-SESSION = "session"  # names the document with the copy of the thread's file
+DOCUMENT = kept_documents.CODEX.name
+SESSION = kept_documents.SESSION.name  # names the document with the copy of the thread's file
 
 
 class Put(msgspec.Struct, frozen=True, kw_only=True):

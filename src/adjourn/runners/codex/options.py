@@ -37,7 +37,7 @@ class OnApprove(StrEnum):
     EXECUTE = "execute"
 
 
-class Way(StrEnum):
+class Interface(StrEnum):
     """How Codex is spoken to.
 
     By its app-server, which is left where there is none, or by `codex exec` alone.
@@ -57,7 +57,7 @@ class Setup(
     sandbox: Sandbox = Sandbox.WORKSPACE_WRITE
     model: str | None = None
     on_approve: OnApprove = OnApprove.REPEAT
-    way: Way = Way.APP_SERVER
+    way: Interface = Interface.APP_SERVER
     silence: float = SILENCE  # seconds without a word after which it counts as stuck
     retries: int = RETRIES  # how often in a row it may lose the network
     wait: float = WAIT  # seconds that what still runs may take to end when a person is needed

@@ -19,7 +19,7 @@ ASKED_ABOUT = frozenset(
 Part = tuple[Put, Held]
 
 
-class Deliveries:
+class Outputs:
     """What is known of the calls that the last run of a thread left open."""
 
     def __init__(self, memory: Memory, drive: Drive) -> None:

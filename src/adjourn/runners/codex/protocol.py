@@ -16,7 +16,7 @@ ACTS = frozenset({"commandExecution", "fileChange", "mcpToolCall"})
 _HAPPENED = frozenset({"completed", "failed"})
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     """How one file would change."""
 
     path: str
@@ -24,7 +24,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     diff: str = ""
 
 
-class Option(msgspec.Struct, frozen=True, kw_only=True):
+class QueryOption(msgspec.Struct, frozen=True, kw_only=True):
     """One of the answers that the model offers."""
 
     label: str
@@ -35,10 +35,10 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """A question along with words, for whose answer the model does not wait."""
 
     title: str = ""
-    options: tuple[Option | str, ...] | None = ()
+    options: tuple[QueryOption | str, ...] | None = ()
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ThreadItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One item of a thread, as far as anybody here needs it."""
 
     id: str
@@ -49,7 +49,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     command: str | None = None
     aggregated_output: str | None = None
     exit_code: int | None = None
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FileChange, ...] = ()
     server: str | None = None
     tool: str | None = None
     arguments: Any = None
@@ -101,7 +101,7 @@ _HARMLESS = frozenset(
 Id = int | str
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class WantedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call that Codex makes if it gets a yes."""
 
     request: Id
@@ -117,7 +117,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         """The bytes that a decision is about."""
         return tool_body(self.tool, self.arguments)
 
-    def covers(self, asked: "Wanted") -> bool:
+    def covers(self, asked: "WantedCall") -> bool:
         """Return whether a later request for the same item asks for no more than its hook did."""
         if asked.tool == PATCH_TOOL and self.applies_patch:
             return True  # Codex sees through the shell, and makes the change itself
@@ -155,7 +155,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     question: str
-    options: tuple[Option, ...] | None = ()
+    options: tuple[QueryOption, ...] | None = ()
     other: bool = msgspec.field(default=False, name="isOther")
 
     @property
@@ -234,10 +234,10 @@ class Harmless(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Reply = tuple[Id, dict[str, Any] | Unanswerable | hook.Answer]
-Request = Wanted | Questions | Strange | Harmless
+Request = WantedCall | Questions | Strange | Harmless
 
 
-def read_request(message: Message, *, thread: str, items: Mapping[str, Item]) -> Request:
+def read_request(message: Message, *, thread: str, items: Mapping[str, ThreadItem]) -> Request:
     """Return what a request is about, with the help of what was said of its item before."""
     request, method = message.id if message.id is not None else "", message.method or ""
     try:
@@ -249,13 +249,13 @@ def read_request(message: Message, *, thread: str, items: Mapping[str, Item]) ->
         return Strange(request=request, method=method, why=f"it cannot be read ({error!r})")
 
 
-def _command(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:
+def _command(request: Id, params: dict[str, Any], items: Mapping[str, ThreadItem]) -> Request:
     del items
     command, item = params.get("command"), str(params.get("itemId"))
     if not isinstance(command, str) or params.get("kind", "command") != "command":
         return Strange(request=request, method=COMMAND, why="it names no command")
     arguments = {**shell_arguments(command), "cwd": params.get("cwd")}
-    return Wanted(
+    return WantedCall(
         request=request,
         item=item,
         tool=SHELL_TOOL,
@@ -312,12 +312,12 @@ def _meant(piece: re.Match[str]) -> str:
     )
 
 
-def _change(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:
+def _change(request: Id, params: dict[str, Any], items: Mapping[str, ThreadItem]) -> Request:
     item, words = items.get(params["itemId"]), params.get("reason") or ""
     if item is None or not item.changes or params.get("grantRoot"):
         return Strange(request=request, method=CHANGE, why="it does not say what would change")
     changes = [msgspec.to_builtins(change) for change in item.changes]
-    return Wanted(
+    return WantedCall(
         request=request,
         item=item.id,
         tool=PATCH_TOOL,
@@ -332,7 +332,7 @@ class _Meta(msgspec.Struct):
     tool_params: dict[str, Any] | None = None
 
 
-def _elicitation(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:
+def _elicitation(request: Id, params: dict[str, Any], items: Mapping[str, ThreadItem]) -> Request:
     meta = msgspec.convert(params.get("_meta") or {}, _Meta)
     asked = [
         item
@@ -346,7 +346,7 @@ def _elicitation(request: Id, params: dict[str, Any], items: Mapping[str, Item])
             request=request, method=ELICITATION, why="it is not about one known tool call"
         )
     tool = f"mcp__{asked[0].server}__{asked[0].tool}"
-    return Wanted(
+    return WantedCall(
         request=request,
         item=asked[0].id,
         tool=tool,
@@ -355,20 +355,20 @@ def _elicitation(request: Id, params: dict[str, Any], items: Mapping[str, Item])
     )
 
 
-def _is_asked_about(item: Item, server: str, meta: _Meta) -> bool:
+def _is_asked_about(item: ThreadItem, server: str, meta: _Meta) -> bool:
     is_of_server = item.type == "mcpToolCall" and item.server == server and item.is_under_way
     return is_of_server and (item.arguments or {}) == (meta.tool_params or {})
 
 
-def _questions(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:
+def _questions(request: Id, params: dict[str, Any], items: Mapping[str, ThreadItem]) -> Request:
     del items
     asked = msgspec.convert(params["questions"], tuple[Query, ...])
     return Questions(request=request, item=params["itemId"], questions=asked)
 
 
-def _hooked(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> Request:
+def _hooked(request: Id, params: dict[str, Any], items: Mapping[str, ThreadItem]) -> Request:
     del items
-    asked = msgspec.convert(params, hook.Request)
+    asked = msgspec.convert(params, hook.HookRequest)
     if asked.tool_name in _HARMLESS:
         return Harmless(request=request, given=asked.tool_input)
     if asked.tool_name == "request_user_input":
@@ -380,7 +380,7 @@ def _hooked(request: Id, params: dict[str, Any], items: Mapping[str, Item]) -> R
     arguments = given | {"cwd": asked.cwd} if tool == SHELL_TOOL else given
     if tool == PATCH_TOOL:
         arguments = {"patch": given["command"], "cwd": asked.cwd}
-    return Wanted(
+    return WantedCall(
         request=request,
         item=asked.tool_use_id,
         tool=tool,

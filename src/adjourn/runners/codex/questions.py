@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from adjourn.core.ask import Ask, Question
 from adjourn.ports.drive import Drive
 from adjourn.runners.codex.memory import MemoryKeeper, Queried
-from adjourn.runners.codex.protocol import Item, Offer, Option, Query
+from adjourn.runners.codex.protocol import Offer, Query, QueryOption, ThreadItem
 
 
 def ask_all(
@@ -18,14 +18,14 @@ def ask_all(
     return [_asked(drive, keeper, query, call=call) for query in queries]
 
 
-def offered(item: Item) -> list[Query]:
+def offered(item: ThreadItem) -> list[Query]:
     """Return what the model asks along with its words, without waiting for the answers."""
     return [_query(number, offer) for number, offer in enumerate(item.questions or (), start=1)]
 
 
 def _query(number: int, offer: Offer) -> Query:
     options = tuple(
-        Option(label=each) if isinstance(each, str) else each for each in offer.options or ()
+        QueryOption(label=each) if isinstance(each, str) else each for each in offer.options or ()
     )
     return Query(id=f"question_{number}", question=offer.title, options=options, other=True)
 

@@ -1,8 +1,13 @@
-"""Asks, turns and documents, as rows."""
+"""Asks, turns, documents and the trail in PostgreSQL, and the identity map of a transaction.
+
+Whoever holds the lock of a task's family is the only one who can change it. So what was read of
+it once is true until the end of the transaction, and is not read again: `lock_families` and the
+`whole_*` statements read a task, its open asks and calls and its last run in one round trip.
+Without this a decision would take ten round trips, and ten thousand of them longer than 10 s.
+"""
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
 
 from adjourn.core.ask import Ask
 from adjourn.core.task import Task
@@ -13,12 +18,12 @@ from adjourn.stores.postgres.batch import read_about
 from adjourn.stores.postgres.connection import Values
 from adjourn.stores.postgres.tasks import OF_TASK, EngineRows, call_of, run_of, task_of
 from adjourn.stores.postgres.transaction import (
-    FORESEEN,
-    Known,
-    OutdatedIfMissing,
-    Place,
+    PREFETCHED,
+    IdentityMap,
+    QueueEntry,
     expect,
-    words,
+    outdated_if_missing,
+    valid_names,
 )
 from adjourn.stores.rows import BITS, LAST
 from adjourn.stores.shapes import HEXADECIMAL, Shape
@@ -26,11 +31,11 @@ from adjourn.stores.shapes import HEXADECIMAL, Shape
 _WRITTEN = ("call", "expires_at", "settled_at", "settled_by", "level", "snoozed_until")
 _COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN)
 _NEVER_CHANGES = "policy:"  # begins the names of shared documents that are known by their digest
-_WHOLE = ("whole_tasks", "whole_asks", "whole_calls")
-_OF_PLACE = OF_TASK + len(Place._fields)
 _ASKED = ("prompt", "choices", "key", "manifest", "gate", "terms", "replaces", "label", "review")
-# Columns of a task, its place and its head, a run, a call and an ask.
-_TO_START = (OF_TASK, len(Place._fields), 1, 7, 9, len(_COLUMNS) + 4)
+# How many columns of a row of `to_start` belong to a task, its queue entry, its head, a run, a call
+# and an ask; and of one of `whole_tasks` to a task, its entry, its head and more, and a run.
+_TO_START = (OF_TASK, len(QueueEntry._fields), 1, 7, 9, len(_COLUMNS) + 4)
+_WHOLE = (OF_TASK, len(QueueEntry._fields), 3, 7)
 _ASKS = Shape(
     Ask,
     columns=_COLUMNS,
@@ -50,109 +55,102 @@ class AskRows(EngineRows):
             return self._known.asks[ask_id]
         if self._changes and ask_id not in self._held_asks:
             self.hold_asks([ask_id])
-        return self._know_ask(super().ask(ask_id))
+        return self._remember_ask(super().ask(ask_id))
 
     def hold_asks(self, ask_ids: Sequence[str]) -> None:
-        names = words(ask_ids)
-        self._lock_and_look(names, [])
+        names = valid_names(ask_ids)
+        self._lock_and_read(names, [])
         self._held_asks.update(names)
 
     def _find_number(self, task_id: str) -> None:
-        """Remember a task's number.
-
-        Whoever is about to change something of it is the only one from here on.
-        """
+        """Remember a task's number; a transaction that changes locks the task's family first."""
         if not self._changes:
             super()._find_number(task_id)
             return
-        if self._foreseen and self._foreseen.is_judged and self._adopt_foreseen(task_id):
+        if self._prefetched and self._prefetched.is_judged and self._adopt_prefetched(task_id):
             no = self._known.numbers[task_id]
             self.is_guarded = True
             self._execute("guard", no, self._known.tasks[no].version, self._known.heads[no])
         else:
-            self._lock_and_look([], words([task_id]))
+            self._lock_and_read([], valid_names([task_id]))
 
     def foresee(self, task_id: str) -> None:
-        if self._foreseen and self._adopt_foreseen(task_id):
+        if self._prefetched and self._adopt_prefetched(task_id):
             self._known.is_judged = True
         else:
-            self.look_at(task_id)
+            self.prefetch(task_id)
 
-    def _adopt_foreseen(self, task_id: str) -> bool:
-        """Know what was known a moment ago.
+    def _adopt_prefetched(self, task_id: str) -> bool:
+        """Take over what was read a moment ago.
 
-        Whoever changes something by that has to look whether it is still so.
+        A change that relies on it has a guard that checks that it is still true.
         """
-        foreseen, self._foreseen = self._foreseen, None
-        if foreseen is None or task_id not in foreseen.numbers or self._known.numbers:
+        prefetched, self._prefetched = self._prefetched, None
+        if prefetched is None or task_id not in prefetched.numbers or self._known.numbers:
             return False
-        self._known = foreseen
+        self._known = prefetched
         return True
 
-    def look_at(self, task_id: str) -> None:
+    def prefetch(self, task_id: str) -> None:
         """Read in one go what the start of a task is judged by."""
         name = name_or_none(task_id)
         tasks, first, newest = self._each(
-            ("to_start", (name,)), ("first_told", (name,)), ("newest_told", (name, FORESEEN))
+            ("to_start", (name,)), ("first_told", (name,)), ("newest_told", (name, PREFETCHED))
         )
         for row in tasks:
             columns = iter(row)
-            whole, place, (head,), run, call, ask = (
+            of_task, entry, (head,), run, call, ask = (
                 tuple(islice(columns, count)) for count in _TO_START
             )
-            task = self._know_task(whole, Place(*place), head)
-            self._know_last_run(task, run)
+            task = self._remember_task(of_task, QueueEntry(*entry), head)
+            self._remember_last_run(task, run)
             if call[0] is not None:
                 self._known.calls[call[0]] = call_of(task.id, call)
             if ask[0] is not None:
-                self._know_ask(self._ask(ask))
+                self._remember_ask(self._ask(ask))
             no = self._known.numbers[task.id]
             if first and first[0][0] is not None:
                 self._known.beginnings[no] = bytes(first[0][0])
             self._known.told[no] = [bytes(body) for (body,) in newest]
 
-    def _lock_and_look(self, asks: Sequence[str], tasks: Sequence[str]) -> None:
-        """Keep everyone else from changing tasks, and read in one go what would otherwise be read one by one."""
-        self._know_all(
-            self._said(
-                [read_about(query, asks=asks, tasks=tasks) for query in ("lock_families", *_WHOLE)]
-            )[1:]
+    def _lock_and_read(self, asks: Sequence[str], tasks: Sequence[str]) -> None:
+        """Lock the families of tasks, and read in one go what a decision will need of them."""
+        queries = ("lock_families", "whole_tasks", "whole_asks", "whole_calls")
+        _, whole, open_asks, open_calls = self._send(
+            [read_about(query, asks=asks, tasks=tasks) for query in queries]
         )
-
-    def _know_all(self, found: Sequence[list[Values]]) -> None:
-        whole, open_asks, open_calls = found
+        known = self._known
         for row in whole:
-            self._know_whole(row[:OF_TASK], Place(*row[OF_TASK:_OF_PLACE]), *row[_OF_PLACE:])
+            columns = iter(row)
+            of_task, entry, (head, first, has_turns), run = (
+                tuple(islice(columns, count)) for count in _WHOLE
+            )
+            task = self._remember_task(of_task, QueueEntry(*entry), head)
+            self._remember_last_run(task, run)
+            no = known.numbers[task.id]
+            known.asks_of[no], known.calls_of[no] = {}, {}
+            known.last_runs[no] = task.runs
+            if not has_turns:
+                known.turns_of[(no << BITS) + task.runs] = []
+            if first is not None:  # else the task was made in this very transaction
+                known.requesters[no] = author_of(first)
         for row in open_asks:
-            self._know_ask(self._ask(row))
+            self._remember_ask(self._ask(row))
         for row in open_calls:
-            call = self._known.calls[row[0]] = call_of(self._known.names[row[0] >> BITS], row)
-            self._known.calls_of[row[0] >> BITS][call.number] = call
+            call = known.calls[row[0]] = call_of(known.names[row[0] >> BITS], row)
+            known.calls_of[row[0] >> BITS][call.number] = call
 
-    def _know_task(self, row: Values, place: Place, head: bytes | None) -> Task:
+    def _remember_task(self, row: Values, entry: QueueEntry, head: bytes | None) -> Task:
         known, no, task = self._known, row[0], task_of(row)
         self._remember(task.id, no)
-        known.tasks[no] = task
-        known.places[no] = place
-        known.heads[no] = head or GENESIS
+        known.tasks[no], known.entries[no], known.heads[no] = task, entry, head or GENESIS
         return task
 
-    def _know_whole(self, row: Values, place: Place, *rest: Any) -> None:
-        (head, first, has_turns), run = rest[:3], rest[3:]
-        known, no, task = self._known, row[0], self._know_task(row, place, head)
-        known.asks_of[no], known.calls_of[no] = {}, {}
-        known.last_runs[no] = task.runs
-        if not has_turns:
-            known.turns_of[(no << BITS) + task.runs] = []
-        if first is not None:  # else the task was made in this very transaction
-            known.requesters[no] = author_of(first)
-        self._know_last_run(task, run)
-
-    def _know_last_run(self, task: Task, run: Values) -> None:
+    def _remember_last_run(self, task: Task, run: Values) -> None:
         if run[0] is not None:
             self._known.runs[run[0]] = run_of(task.id, run)
 
-    def _know_ask(self, ask: Ask) -> Ask:
+    def _remember_ask(self, ask: Ask) -> Ask:
         """Remember an ask as it stands."""
         no = self._known.numbers.get(ask.task_id)
         if no is not None:
@@ -182,7 +180,7 @@ class AskRows(EngineRows):
         if key in self._known.numbered:
             return self._known.numbered[key]
         ask = super().ask_numbered(task_id, number)
-        return self._know_ask(ask) if ask else None
+        return self._remember_ask(ask) if ask else None
 
     def expired_asks(self, *, now: int) -> list[Ask]:
         if self._changes:
@@ -195,18 +193,18 @@ class AskRows(EngineRows):
     def add_ask(self, ask: Ask) -> None:
         no = self._key(ask.task_id, ask.number)
         self._execute("insert_ask", no, *_ASKS.columns(ask), _ASKS.body(ask), _ASKS.apart(ask))
-        self._know_ask(ask)
+        self._remember_ask(ask)
 
     def save_ask(self, old: Ask, new: Ask) -> None:
         no = self._key(old.task_id, old.number)
-        with OutdatedIfMissing(old.id):
+        with outdated_if_missing(old.id):
             current = self.ask(old.id)
         expect(current.state is old.state, old.id)
-        self._know_ask(new)
+        self._remember_ask(new)
         written = _ASKS.columns(new, of=("state", *_WRITTEN))
-        self._later("write_ask", no >> BITS, no, *written, _ASKS.body(new))
+        self._write("write_ask", no >> BITS, no, *written, _ASKS.body(new))
         if _ASKS.apart(old) != _ASKS.apart(new):
-            self._later("update_ask_body", no >> BITS, no, _ASKS.apart(new))
+            self._write("update_ask_body", no >> BITS, no, _ASKS.apart(new))
 
     def _ask(self, row: Values) -> Ask:
         no, *columns, body, apart, task_id = row
@@ -267,7 +265,7 @@ class PostgresRows(AskRows):
     def told(self, task_id: str, *, limit: int) -> list[Event]:
         no = self._no(task_id)
         known = self._known.told.get(no)
-        if known is None or (len(known) >= FORESEEN and not 0 <= limit <= FORESEEN):
+        if known is None or (len(known) >= PREFETCHED and not 0 <= limit <= PREFETCHED):
             return super().told(task_id, limit=limit)
         kept = [event for body in known if (event := intact_event(task_id, body))]
         found = self._untold(task_id, no) + kept
@@ -303,4 +301,4 @@ class PostgresRows(AskRows):
             links.append(link)
         self._execute("forget_task", no, places, links)
         self._heads.pop(task_id, None)
-        self._known = Known()
+        self._known = IdentityMap()

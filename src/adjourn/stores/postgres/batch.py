@@ -114,7 +114,7 @@ class _Group(NamedTuple):
         return SQL[self.query], self.rows[0]
 
 
-class Batch:
+class WriteBatch:
     """What is to be written: of one task in order, and rows of many tasks by one statement.
 
     Ten thousand decisions are then a few statements, and a single one is a single round trip.

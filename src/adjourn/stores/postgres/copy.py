@@ -2,17 +2,20 @@
 
 from adjourn.stores.copy import Everything, KeptEvent, KeptTask, KeptTurn, add_values
 from adjourn.stores.postgres.asks import PostgresRows
-from adjourn.stores.postgres.connection import Database
+from adjourn.stores.postgres.connection import PostgresConnection
 
 _TASKS = b"SELECT no, id, head FROM adjourn.task ORDER BY no"
 _TURNS = b"SELECT run, key, kind, thing, left_open FROM adjourn.turn ORDER BY no"
+_ADD_TURN = (
+    b"INSERT INTO adjourn.turn (run, key, kind, thing, left_open) VALUES ($1, $2, $3, $4, $5)"
+)
 _DOCUMENTS = b'SELECT task, name, body FROM adjourn.document ORDER BY task, name COLLATE "C"'
 _SHARED = b'SELECT name, body FROM adjourn.shared_document ORDER BY name COLLATE "C"'
 _EVENTS = b"SELECT no, task, body, link, seal FROM adjourn.event ORDER BY no"
 _OUTBOXES = b'SELECT notifier, body FROM adjourn.outbox ORDER BY notifier COLLATE "C"'
 
 
-def everything_in(db: Database, rows: PostgresRows) -> Everything:
+def everything_in(db: PostgresConnection, rows: PostgresRows) -> Everything:
     """Return all rows, as of the transaction that is open."""
     tasks = [KeptTask(no, rows.task(name), head) for no, name, head in db.all(_TASKS)]
     names = [kept.task.id for kept in tasks]
@@ -35,7 +38,7 @@ def everything_in(db: Database, rows: PostgresRows) -> Everything:
     )
 
 
-def take_in(db: Database, rows: PostgresRows, content: Everything) -> None:
+def take_in(db: PostgresConnection, rows: PostgresRows, content: Everything) -> None:
     """Put all rows of another store into this empty one, inside the transaction that is open."""
     for kept in content.tasks:
         db.all(b"SELECT setval('adjourn.task_no_seq', $1, false)", kept.no)
@@ -45,10 +48,9 @@ def take_in(db: Database, rows: PostgresRows, content: Everything) -> None:
     _take_in_rows(db, content)
 
 
-def _take_in_rows(db: Database, content: Everything) -> None:
+def _take_in_rows(db: PostgresConnection, content: Everything) -> None:
     for run, key, kind, thing, left_open in content.turns:
-        statement = b"INSERT INTO adjourn.turn (run, key, kind, thing, left_open) VALUES ($1, $2, $3, $4, $5)"
-        db.all(statement, run, key, kind.encode("utf-8", "surrogatepass"), thing, left_open)
+        db.all(_ADD_TURN, run, key, kind.encode("utf-8", "surrogatepass"), thing, left_open)
     for document in content.documents:
         db.all(b"INSERT INTO adjourn.document (task, name, body) VALUES ($1, $2, $3)", *document)
     for message in content.messages:

@@ -21,7 +21,7 @@ from adjourn.core.text.render import command_line
 _FLAGS = {"-h": "host", "-p": "port", "-U": "user"}
 
 
-class Named(NamedTuple):
+class DatabaseName(NamedTuple):
     """A database as people may see it: where it is, never with which password."""
 
     words: str
@@ -32,7 +32,7 @@ class Named(NamedTuple):
         return self.words
 
 
-def shown(url: str) -> Named:
+def shown(url: str) -> DatabaseName:
     """Return a database's address without its password."""
     words = _words_of(url)
     host = words.get("host") or words.get("hostaddr") or "localhost"
@@ -43,7 +43,7 @@ def shown(url: str) -> Named:
         word for flag, key in _FLAGS.items() if words.get(key) for word in (flag, str(words[key]))
     ]
     said = f"the database {database} at {where}" if database else f"the default database at {where}"
-    return Named(said, command_line(options), command_line([database] if database else []))
+    return DatabaseName(said, command_line(options), command_line([database] if database else []))
 
 
 def _words_of(url: str) -> dict[str, str | int | None]:
@@ -89,7 +89,7 @@ def _no_url(why: str) -> Misuse:
 class Translated:
     """Turns PostgreSQL's errors into sentences; as often as wanted."""
 
-    def __init__(self, name: Named) -> None:
+    def __init__(self, name: DatabaseName) -> None:
         self._name = name
 
     def __enter__(self) -> None: ...
@@ -104,7 +104,7 @@ class Translated:
             raise _sentence_for(self._name, error) from error
 
 
-def _sentence_for(name: Named, error: psycopg.Error) -> AdjournError:
+def _sentence_for(name: DatabaseName, error: psycopg.Error) -> AdjournError:
     match error.sqlstate:
         case "AJ001":  # what adjourn.require raises
             return Outdated(str(error.diag.message_primary))
@@ -116,7 +116,7 @@ def _sentence_for(name: Named, error: psycopg.Error) -> AdjournError:
             return _problem(name, error)
 
 
-def newer_schema(name: Named, has: str) -> StoreProblem:
+def newer_schema(name: DatabaseName, has: str) -> StoreProblem:
     """Say that the database was brought up to date by a newer program than this one."""
     return StoreProblem(f"{name} has {has}", way_out="use a newer adjourn: pip install -U adjourn")
 
@@ -190,7 +190,7 @@ _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
 _KINDS = {errors.InsufficientPrivilege: StoreRefused, errors.ReadOnlySqlTransaction: StoreReadOnly}
 
 
-def _problem(name: Named, error: psycopg.Error) -> StoreProblem:
+def _problem(name: DatabaseName, error: psycopg.Error) -> StoreProblem:
     # Without its place in our own statements
     said = error.diag.message_primary or _short(str(error))
     if any(words in said for words in _FULL):
@@ -210,7 +210,7 @@ def _problem(name: Named, error: psycopg.Error) -> StoreProblem:
     return kind(sentence.format(name=name, said=said), way_out=_way_out(way_out, name))
 
 
-def _way_out(words: str, name: Named) -> str:
+def _way_out(words: str, name: DatabaseName) -> str:
     return " ".join(words.format(name=name).split())
 
 

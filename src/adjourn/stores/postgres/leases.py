@@ -1,4 +1,4 @@
-"""Says that supervisors are alive, on a connection of its own, so that nothing that a transaction waits for stops it."""
+"""Renews leases on a connection of its own, so that no transaction can hold it up."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -7,7 +7,7 @@ import psycopg
 
 from adjourn.core.task import run_id, task_of_run
 from adjourn.stores.postgres.batch import SQL
-from adjourn.stores.postgres.connection import Database
+from adjourn.stores.postgres.connection import PostgresConnection
 from adjourn.stores.postgres.errors import Translated
 
 _LEFTOVERS = 3600  # seconds that a row of the engine stays that nobody took out
@@ -15,11 +15,11 @@ _BEATS_A_CLEANING = 100
 
 
 class PostgresLeases:
-    """The leases of one supervisor, and what it says of itself to all machines."""
+    """The leases of one supervisor, and what all machines can read about it."""
 
     def __init__(self, url: str, *, length: float, machine: str, host: str, about: bytes) -> None:
         self.length = length
-        self._db = Database(url, prepares=False)
+        self._db = PostgresConnection(url, prepares=False)
         self._translated = Translated(self._db.name)
         self._self = (machine, host, about)
         self._beats = 0

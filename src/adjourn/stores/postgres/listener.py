@@ -1,4 +1,4 @@
-"""Hears of every commit by LISTEN, on a connection of its own."""
+"""Wakes a process after every commit, by LISTEN on a connection of its own."""
 
 import select
 import time
@@ -11,23 +11,18 @@ import psycopg
 from adjourn.core.errors import StoreProblem
 from adjourn.stores.postgres.errors import Translated, shown
 
-_PATIENCE = 5  # seconds to reach the server
-_REST, _LONGEST_REST = (
-    1.0,
-    30.0,
-)  # seconds until it is tried again: whoever waits for a server that does not answer does nothing else
+_CONNECT_S = 5  # to reach the server
+# Seconds until it connects again: a process that waits for a silent server does nothing else.
+_REST, _LONGEST_REST = 1.0, 30.0
 
 News = dict[str, list[str]]  # of pools, the tasks that came into their queues
 _news = msgspec.json.Decoder(News)
 
 
-class Ear:
-    """A connection that listens.
+class NotifyListener:
+    """A connection that listens; where it cannot, whoever polls has to check unwoken."""
 
-    Where it cannot, it stays silent, and the slow look of whoever polls makes up for it.
-    """
-
-    def __init__(self, url: str | None, *, forget: "Callable[[Ear], None]") -> None:
+    def __init__(self, url: str | None, *, forget: "Callable[[NotifyListener], None]") -> None:
         self._url = url
         self._forget = forget
         # What is polled stays the same, whatever becomes of the connection
@@ -36,7 +31,7 @@ class Ear:
         self._queued: list[News] = []
         self._rest, self._not_before = _REST, 0.0
         self.trouble: str | None = None
-        self._mend()
+        self._connect()
 
     def fileno(self) -> int:
         return self._poll.fileno()
@@ -45,13 +40,13 @@ class Ear:
         self._queued = []
         if self._connection is not None:
             try:
-                self._hear(self._connection.pgconn)
+                self._read_news(self._connection.pgconn)
             except psycopg.Error:
-                self._break()
+                self._disconnect()
         if self._connection is None and time.monotonic() >= self._not_before:
-            self._mend()
+            self._connect()
 
-    def _mend(self) -> None:
+    def _connect(self) -> None:
         if self._url is None:
             return
         try:
@@ -67,16 +62,16 @@ class Ear:
             self.trouble, self._rest = None, _REST
             self._poll.register(self._connection.fileno(), select.EPOLLIN)
 
-    def _hear(self, line: "psycopg.pq.abc.PGconn") -> None:
+    def _read_news(self, line: "psycopg.pq.abc.PGconn") -> None:
         line.consume_input()
-        while word := line.notifies():
-            with suppress(msgspec.DecodeError):  # somebody else's word: a wake-up, and no more
-                self._queued += [_news.decode(word.extra)] if word.extra else []
+        while notice := line.notifies():
+            with suppress(msgspec.DecodeError):  # not one of ours: a wake-up, and no more
+                self._queued += [_news.decode(notice.extra)] if notice.extra else []
 
     def next_queued(self, pool: str) -> str | None:
         return next((tasks.pop(0) for news in self._queued if (tasks := news.get(pool))), None)
 
-    def _break(self) -> None:
+    def _disconnect(self) -> None:
         if self._connection is not None:
             with suppress(OSError, ValueError, psycopg.Error):
                 self._poll.unregister(self._connection.fileno())
@@ -85,7 +80,7 @@ class Ear:
 
     def close(self) -> None:
         self._forget(self)
-        self._break()
+        self._disconnect()
         self._poll.close()
 
 
@@ -93,7 +88,7 @@ def _listening(url: str) -> psycopg.Connection[tuple[object, ...]]:
     connection = psycopg.connect(
         url,
         autocommit=True,
-        connect_timeout=_PATIENCE,
+        connect_timeout=_CONNECT_S,
         application_name="adjourn ear",
         client_encoding="UTF8",
     )

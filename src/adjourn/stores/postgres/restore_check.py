@@ -19,7 +19,7 @@ from adjourn.core.text.render import command_line
 _MOMENT = 1.0  # seconds
 
 
-class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
+class SeenMark(msgspec.Struct, frozen=True, omit_defaults=True):
     """A place of the trail, the seal that was there, and the era in which it was seen."""
 
     place: int
@@ -29,28 +29,28 @@ class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def decode_eras(body: bytes | None) -> tuple[str, ...]:
-    """Return the ids of the eras that began when somebody accepted the database, the newest last."""
+    """Return the ids of the eras that began with `store accept`, the newest last."""
     return msgspec.json.decode(body, type=tuple[str, ...]) if body else ()
 
 
-class Seen:
+class NewestSeen:
     """The newest place of the trail that anybody here has seen, and the seal that was there."""
 
     def __init__(self, path: str | None) -> None:
         self._path = path
         self._kept_at = float("-inf")
-        self._newest: Mark | None = self._read()
-        self._kept: Mark | None = self._newest
-        self._synced: Mark | None = None
+        self._newest: SeenMark | None = self._read()
+        self._kept: SeenMark | None = self._newest
+        self._synced: SeenMark | None = None
         self._accepted: bytes | None = None  # what the database said last of its eras
         self._eras: tuple[str, ...] = ()
 
-    def _read(self) -> Mark | None:
+    def _read(self) -> SeenMark | None:
         if self._path is None:
             return None
         try:
             with open(self._path, "rb") as file:
-                return msgspec.json.decode(file.read(), type=Mark)
+                return msgspec.json.decode(file.read(), type=SeenMark)
         except (OSError, msgspec.DecodeError):
             return None
 
@@ -60,7 +60,7 @@ class Seen:
         return self._newest.place if self._newest else 0
 
     @property
-    def newest(self) -> Mark | None:
+    def newest(self) -> SeenMark | None:
         """The newest place, its seal and its era."""
         return self._newest
 
@@ -70,7 +70,7 @@ class Seen:
         return self._eras
 
     def require(self, seal: bytes | None, accepted: bytes | None, *, name: str) -> None:
-        """Refuse a database that has something else, or nothing, where this machine has seen the newest seal.
+        """Refuse a database without the newest seal that this machine has seen.
 
         If it was accepted since then, on whichever machine, it counts as it is from now on.
         """
@@ -79,13 +79,14 @@ class Seen:
         if newest is None or newest.place == 0 or newest.seal == seal:
             return
         if newest.era in ("", *self._eras) and newest.era != self._era:
-            self._newest = Mark(0, b"", self._era, len(self._eras))
+            self._newest = SeenMark(0, b"", self._era, len(self._eras))
             return
         has = "nothing there" if seal is None else "something else there"
         raise StoreOlder(
-            f"{name} is an older copy, or another database: this machine has seen place {newest.place} of its trail, "
-            f"and it has {has}. What ran since then could run a second time. It can be looked at; nothing in it is "
-            "started or decided",
+            f"{name} is an older copy, or another database: "
+            f"this machine has seen place {newest.place} of its trail, and it has {has}. "
+            "What ran since then could run a second time. "
+            "It can be looked at; nothing in it is started or decided",
             way_out=self._accepting,
         )
 
@@ -112,14 +113,14 @@ class Seen:
         return (*known, era)
 
     def note(self, place: int | None, seal: bytes | None) -> None:
-        """Remember how far the database is, in the era that it was in when it was last looked at."""
+        """Remember how far the database is, in the era that was read last."""
         is_later = (
             self._newest is None
             or self._newest.era != self._era
             or (place or 0) > self._newest.place
         )
         if place is not None and seal is not None and is_later:
-            self._newest = Mark(place, seal, self._era, len(self._eras))
+            self._newest = SeenMark(place, seal, self._era, len(self._eras))
 
     def note_look(self, place: int | None, seal: bytes | None, accepted: bytes | None) -> None:
         """Remember how far a database is that has all that was seen here, and in which era."""
@@ -157,9 +158,12 @@ class Seen:
             self._write(synced=True)
         except OSError as error:
             raise StoreProblem(
-                f"{self._path} cannot be written: {error.strerror}. This machine must remember how far {name} is "
+                f"{self._path} cannot be written: {error.strerror}. "
+                f"This machine must remember how far {name} is "
                 "before it starts anything",
-                way_out="free some space, or set XDG_STATE_HOME to a directory that you can write to",
+                way_out=(
+                    "free some space, or set XDG_STATE_HOME to a directory that you can write to"
+                ),
             ) from error
 
     def _write(self, *, synced: bool) -> None:
@@ -193,7 +197,7 @@ class Seen:
             os.close(folder)
 
 
-def _is_later(kept: Mark, ours: Mark | None) -> bool:
+def _is_later(kept: SeenMark, ours: SeenMark | None) -> bool:
     """Say whether a mark that another process wrote stands for more than ours.
 
     Eras come before places.

@@ -60,10 +60,19 @@ BEGIN
 END $$;
 REVOKE ALL ON FUNCTION adjourn.restrict (text, text) FROM PUBLIC;
 
-CREATE OR REPLACE FUNCTION adjourn.restrict_queue_functions(queue text) RETURNS void LANGUAGE sql AS $$
-    SELECT adjourn.restrict('enqueue_' || queue, 'pw'), adjourn.restrict('dequeue_' || queue, 'pw'),
-        adjourn.restrict('hold_' || queue, 'w'), adjourn.restrict('fence_' || queue, 'w')
-$$;
+CREATE OR REPLACE FUNCTION adjourn.restrict_queue_functions(queue text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    tasks text := 't_' || queue;
+BEGIN
+    PERFORM adjourn.restrict('enqueue_' || queue, 'pw'), adjourn.restrict('dequeue_' || queue, 'pw'),
+        adjourn.restrict('hold_' || queue, 'w'), adjourn.restrict('fence_' || queue, 'w');
+    EXECUTE format('DROP TRIGGER IF EXISTS guard ON absurd.%I', tasks);
+    EXECUTE format('DROP TRIGGER IF EXISTS guard_leaving ON absurd.%I', tasks);
+    EXECUTE format('CREATE CONSTRAINT TRIGGER guard AFTER INSERT ON absurd.%I DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION adjourn.guard_queue()', tasks);
+    EXECUTE format('CREATE CONSTRAINT TRIGGER guard_leaving AFTER DELETE ON absurd.%I DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW WHEN (NOT adjourn.speaks_as(''adjourn_worker'')) EXECUTE FUNCTION adjourn.guard_queue()', tasks);
+END $$;
 REVOKE ALL ON FUNCTION adjourn.restrict_queue_functions (text) FROM PUBLIC;
 
 -- Returns what a process of a task has to show to write for it with an agent's login; a worker hands it to the processes that it starts.
@@ -83,8 +92,6 @@ SELECT adjourn.restrict(function_name, who) FROM (VALUES
     ('write_ask_body', ''), ('wait_for', ''), ('enqueue', ''), ('retire', ''), ('is_held', ''), ('repair', ''), ('take_next', ''),
     ('make_queue_functions', ''), ('check_queue', '')
 ) AS granted (function_name, who);
-SELECT adjourn.restrict_queue_functions(queue_name) FROM absurd.queues WHERE queue_name LIKE 'adjourn\_%';
-
 -- What only reads runs as whoever calls it.
 GRANT EXECUTE ON FUNCTION adjourn.queue_of (text), adjourn.lease_end (text, uuid), adjourn.tasks_named (text[], text[])
 TO adjourn_agent, adjourn_approver, adjourn_worker;
@@ -127,15 +134,15 @@ BEGIN
     PERFORM adjourn.refuse('%s may not speak for %s', session_user, coalesce(name, 'nobody'));
 END $$;
 
--- Returns what an event was and whose doing: the first two texts of its body, which is MessagePack. What is not written as we write it is
--- nobody's.
-CREATE OR REPLACE FUNCTION adjourn.texts_of(body bytea) RETURNS text[] LANGUAGE plpgsql IMMUTABLE AS $$
+-- Returns what an event was, whose doing, and when: the first texts and the number of its body, which is MessagePack. What is not written as we
+-- write it is nobody's, and happened at no time.
+CREATE OR REPLACE FUNCTION adjourn.head_of(body bytea, OUT texts text[], OUT moment bigint) LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     place integer := 1;
     tag integer;
     size integer;
-    texts text[] := '{}';
 BEGIN
+    texts := '{}';
     IF get_byte(body, 0) != 148 THEN
         PERFORM adjourn.refuse('this is no event of adjourn''s');
     END IF;
@@ -148,8 +155,14 @@ BEGIN
         place := place + CASE WHEN tag = 217 THEN 2 ELSE 1 END + size;
         texts := texts || convert_from(substring(body FROM place - size + 1 FOR size), 'UTF8');
     END LOOP;
-    RETURN texts;
+    IF length(body) > place + 8 AND get_byte(body, place) = 207 AND get_byte(body, place + 1) < 128 THEN
+        moment := ('x' || encode(substring(body FROM place + 2 FOR 8), 'hex'))::bit(64)::bigint;
+    END IF;
 END $$;
+
+CREATE OR REPLACE FUNCTION adjourn.texts_of(body bytea) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT texts FROM adjourn.head_of(body)
+$$;
 
 -- Returns who asked for a task.
 CREATE OR REPLACE FUNCTION adjourn.requester_of(task_no bigint) RETURNS text LANGUAGE sql STABLE AS $$
@@ -173,6 +186,10 @@ CREATE OR REPLACE FUNCTION adjourn.require_running(task_no bigint) RETURNS void 
 DECLARE
     task adjourn.task;
 BEGIN
+    -- Any other transaction sees what was so when it began: the run may have ended since.
+    IF current_setting('transaction_isolation') != 'read committed' THEN
+        PERFORM adjourn.refuse('%s may write in transactions that are READ COMMITTED, and in no others', session_user);
+    END IF;
     SELECT * INTO task FROM adjourn.task WHERE no = task_no;
     IF task.state IS DISTINCT FROM 'running' THEN
         PERFORM adjourn.refuse('%s has a say only in what runs', session_user);
@@ -256,6 +273,77 @@ BEGIN
     END IF;
 END $$;
 
+-- A row of a queue is that of a task which is queued or runs, in the queue of its pool. It is checked at the end, when both are written. Any other row
+-- would keep workers busy for ever, and a task that lost its row would never start.
+CREATE OR REPLACE FUNCTION adjourn.guard_queue() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    task_no bigint := (CASE TG_OP WHEN 'DELETE' THEN OLD.params ELSE NEW.params END ->> 'task')::bigint;
+    engine_id uuid := CASE TG_OP WHEN 'DELETE' THEN OLD.task_id ELSE NEW.task_id END;
+    is_told boolean := EXISTS (
+        SELECT 1 FROM adjourn.task
+        WHERE no = task_no AND engine_task = engine_id AND 't_' || adjourn.queue_of(pool) = TG_TABLE_NAME
+    );
+    is_there boolean;
+BEGIN
+    IF is_told != (TG_OP = 'INSERT') AND NOT adjourn.may_write_any(TG_RELID) THEN
+        EXECUTE format('SELECT EXISTS (SELECT 1 FROM absurd.%I WHERE task_id = $1)', TG_TABLE_NAME) INTO is_there USING engine_id;
+        IF is_told != is_there THEN
+            PERFORM adjourn.refuse('%s may queue what was decided, in the queue of its pool, and nothing else', session_user);
+        END IF;
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- The other side: an approver says of no task that it is in the place of another, and leaves none behind in a queue.
+CREATE OR REPLACE FUNCTION adjourn.guard_queued() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    task adjourn.task;
+    is_there boolean := true;
+    is_left boolean := false;
+BEGIN
+    SELECT * INTO task FROM adjourn.task WHERE no = NEW.no;
+    IF task.engine_task IS NOT NULL OR task.engine_run IS NOT NULL THEN
+        EXECUTE format(
+            'SELECT EXISTS (SELECT 1 FROM absurd.%I AS t JOIN absurd.%I AS r USING (task_id)
+                WHERE task_id = $1 AND run_id = $2 AND (t.params ->> ''task'')::bigint = $3)',
+            't_' || adjourn.queue_of(task.pool), 'r_' || adjourn.queue_of(task.pool)
+        ) INTO is_there USING task.engine_task, task.engine_run, task.no;
+    END IF;
+    IF OLD.engine_task IS DISTINCT FROM task.engine_task AND OLD.engine_task IS NOT NULL THEN
+        EXECUTE format('SELECT EXISTS (SELECT 1 FROM absurd.%I WHERE task_id = $1)', 't_' || adjourn.queue_of(task.pool))
+        INTO is_left USING OLD.engine_task;
+    END IF;
+    IF (is_left OR NOT is_there) AND NOT adjourn.may_write_any(TG_RELID) THEN
+        PERFORM adjourn.refuse('%s may queue what was decided, in the queue of its pool, and nothing else', session_user);
+    END IF;
+    RETURN NULL;
+END $$;
+
+SELECT adjourn.restrict_queue_functions(queue_name) FROM absurd.queues WHERE queue_name LIKE 'adjourn\_%';
+
+-- Says whether a time is that of the database's clock, which the program goes by; a minute is left for those who waited before they wrote.
+CREATE OR REPLACE FUNCTION adjourn.is_now(moment bigint) RETURNS boolean LANGUAGE sql VOLATILE AS $$
+    SELECT coalesce(abs(moment - extract(epoch FROM clock_timestamp()) * 1000) <= 60000, false)
+$$;
+
+-- Nobody decides later than they may, or has an ask expire earlier than it does, by writing another time.
+CREATE OR REPLACE FUNCTION adjourn.require_in_time(ask adjourn.ask) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    late numeric := extract(epoch FROM clock_timestamp()) * 1000 - ask.expires_at;  -- milliseconds
+BEGIN
+    IF NOT adjourn.is_now(ask.settled_at) THEN
+        PERFORM adjourn.refuse('the database does not have the time at which ask %s is said to be settled', ask.id);
+    END IF;
+    IF late > 60000 AND ask.state IN ('approved', 'rejected', 'answered', 'settled') AND ask.settled_by IS DISTINCT FROM 'policy' THEN
+        PERFORM adjourn.refuse('ask %s has expired', ask.id);
+    END IF;
+    IF ask.state = 'expired' AND (late IS NULL OR late < -60000) THEN
+        PERFORM adjourn.refuse('ask %s has not expired', ask.id);
+    END IF;
+END $$;
+
 CREATE OR REPLACE FUNCTION adjourn.guard_ask() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -283,6 +371,15 @@ BEGIN
     IF NEW.state != 'pending' THEN
         PERFORM adjourn.require_own_name(NEW.settled_by, TG_RELID);
         PERFORM adjourn.require_true_level(NEW, TG_RELID);
+        IF TG_OP = 'INSERT' OR OLD.state != NEW.state THEN
+            PERFORM adjourn.require_in_time(NEW);
+        END IF;
+    END IF;
+    IF NEW.state = 'pending' AND (NEW.settled_by IS NOT NULL OR NEW.level IS NOT NULL) THEN
+        PERFORM adjourn.refuse('ask %s is settled by nobody', NEW.id);
+    END IF;
+    IF TG_OP = 'INSERT' AND NOT adjourn.is_now(NEW.created_at) THEN
+        PERFORM adjourn.refuse('the database does not have the time at which ask %s is said to be opened', NEW.id);
     END IF;
     IF NEW.state = 'rejected' AND NEW.settled_by = 'policy' THEN
         RETURN NEW;  -- whoever judges a call by the policy may turn it down
@@ -342,11 +439,15 @@ END $$;
 CREATE OR REPLACE FUNCTION adjourn.guard_event() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    kind text := (adjourn.texts_of(NEW.body))[1];
-    author text := (adjourn.texts_of(NEW.body))[2];
+    head record := adjourn.head_of(NEW.body);
+    kind text := head.texts[1];
+    author text := head.texts[2];
 BEGIN
     IF adjourn.may_write_any(TG_RELID) THEN
         RETURN NEW;
+    END IF;
+    IF (kind LIKE 'ask\_%' OR kind IN ('call_edited', 'call_settled')) AND NOT adjourn.is_now(head.moment) THEN
+        PERFORM adjourn.refuse('the database does not have the time of this %s', kind);
     END IF;
     PERFORM adjourn.require_own_name(author, TG_RELID);
     IF adjourn.is_agent_only() THEN
@@ -396,7 +497,7 @@ END $$;
 CREATE OR REPLACE FUNCTION adjourn.require_same_call(was adjourn.call, call adjourn.call, of_table oid) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF was.approved_by IS DISTINCT FROM call.approved_by THEN
-        IF was.state != 'pending' OR NOT adjourn.speaks_as('adjourn_approver') THEN
+        IF (was.state, call.state) != ('pending', 'approved') OR NOT adjourn.speaks_as('adjourn_approver') THEN
             PERFORM adjourn.refuse('%s may not decide', session_user);
         END IF;
         PERFORM adjourn.require_own_name(call.approved_by, of_table);
@@ -673,6 +774,12 @@ FOR EACH ROW EXECUTE FUNCTION adjourn.guard_spec();
 CREATE OR REPLACE TRIGGER guard BEFORE INSERT ON adjourn.event FOR EACH ROW EXECUTE FUNCTION adjourn.guard_event();
 CREATE OR REPLACE TRIGGER guard_forgetting BEFORE UPDATE ON adjourn.event FOR EACH ROW EXECUTE FUNCTION adjourn.guard_forgetting();
 CREATE OR REPLACE TRIGGER guard BEFORE UPDATE ON adjourn.task FOR EACH ROW EXECUTE FUNCTION adjourn.guard_task();
+DROP TRIGGER IF EXISTS guard_queued ON adjourn.task;
+CREATE CONSTRAINT TRIGGER guard_queued AFTER UPDATE ON adjourn.task DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+WHEN (
+    (OLD.engine_task IS DISTINCT FROM NEW.engine_task OR OLD.engine_run IS DISTINCT FROM NEW.engine_run)
+    AND NOT adjourn.speaks_as('adjourn_worker')
+) EXECUTE FUNCTION adjourn.guard_queued();
 CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR DELETE ON adjourn.document FOR EACH ROW EXECUTE FUNCTION adjourn.guard_document();
 CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR UPDATE ON adjourn.run FOR EACH ROW EXECUTE FUNCTION adjourn.guard_run();
 CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR UPDATE ON adjourn.shared_document
@@ -712,7 +819,7 @@ BEGIN
     FOR helper IN SELECT oid FROM pg_proc WHERE pronamespace = 'adjourn'::regnamespace
         AND (proname LIKE 'guard\_%' OR proname IN (
             'speaks_as', 'is_agent_only', 'may_write_any', 'refuse', 'require_own_name', 'texts_of', 'requester_of', 'require_true_level',
-            'require_running', 'require_own_approval', 'require_same_call', 'require_true_move', 'require_same_command', 'plain_words',
+            'require_running', 'head_of', 'is_now', 'require_in_time', 'require_own_approval', 'require_same_call', 'require_true_move', 'require_same_command', 'plain_words',
             'require_asking', 'require_own_call'
         ))
     LOOP

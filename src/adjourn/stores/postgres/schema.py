@@ -1,4 +1,4 @@
-"""Puts the schema into a database, ours and the engine's, and refuses what this program does not know."""
+"""Installs our schema and the engine's, and refuses versions that this program does not know."""
 
 import os
 from collections.abc import Generator
@@ -7,7 +7,7 @@ from typing import Any
 
 from adjourn.core.errors import StoreProblem
 from adjourn.stores.postgres.batch import SCHEMA
-from adjourn.stores.postgres.connection import Database
+from adjourn.stores.postgres.connection import PostgresConnection
 from adjourn.stores.postgres.errors import newer_schema
 
 ENGINE = "0.5.1"  # the version of Absurd that this program was tested with
@@ -15,7 +15,7 @@ _ENCODING = "UTF8"
 _INSTALLING = 1633970797  # "adjm": one who installs at a time
 
 
-def require_schema(db: Database) -> None:
+def require_schema(db: PostgresConnection) -> None:
     """Make the schema in an empty database.
 
     Refuse one that is newer than we are, or an engine that we do not know.
@@ -26,7 +26,7 @@ def require_schema(db: Database) -> None:
     require_engine(db)
 
 
-def _require_encoding(db: Database) -> None:
+def _require_encoding(db: PostgresConnection) -> None:
     """Refuse a database that cannot keep every text there is."""
     if db.encoding != _ENCODING:
         words = f"createdb {db.name.options} --encoding={_ENCODING} --template=template0 NAME"
@@ -36,7 +36,7 @@ def _require_encoding(db: Database) -> None:
         )
 
 
-def _version(db: Database) -> int:
+def _version(db: PostgresConnection) -> int:
     """Return the schema's version, or refuse one that this program does not know."""
     if not db.all(b"SELECT 1 FROM pg_class WHERE oid = to_regclass('adjourn.schema_version')"):
         return 0
@@ -46,24 +46,26 @@ def _version(db: Database) -> int:
     return int(version)
 
 
-def require_engine(db: Database) -> None:
+def require_engine(db: PostgresConnection) -> None:
     """Refuse an engine whose version this program was not tested with."""
     found = _engine_version(db)
     if found != ENGINE:
         raise StoreProblem(
-            f"{db.name} has Absurd {found or 'of an unknown version'}, and this program knows {ENGINE}",
-            way_out=f"use the adjourn that fits it, or bring it there: absurdctl migrate --to {ENGINE}",
+            f"{db.name} has Absurd {found or 'of an unknown version'}, "
+            f"and this program knows {ENGINE}",
+            way_out="use the adjourn that fits it, "
+            f"or bring it there: absurdctl migrate --to {ENGINE}",
         )
 
 
-def _engine_version(db: Database) -> str | None:
+def _engine_version(db: PostgresConnection) -> str | None:
     if not db.all(b"SELECT 1 FROM pg_proc WHERE oid = to_regproc('absurd.get_schema_version')"):
         return None
     ((version,),) = db.all(b"SELECT absurd.get_schema_version()")
     return str(version)
 
 
-def _install(db: Database) -> None:
+def _install(db: PostgresConnection) -> None:
     """Bring the schema up to date, in one transaction; of many who try, one does it."""
     with _alone(db):
         for version in range(_version(db) + 1, SCHEMA + 1):
@@ -79,7 +81,7 @@ def _install(db: Database) -> None:
 
 
 @contextmanager
-def _alone(db: Database) -> Generator[None, None, None]:
+def _alone(db: PostgresConnection) -> Generator[None, None, None]:
     """Open a transaction in which nobody else installs anything; it is gone if the block raised."""
     db.all(b"BEGIN")
     try:
@@ -94,7 +96,7 @@ def _alone(db: Database) -> Generator[None, None, None]:
         raise
 
 
-def _install_engine(db: Database) -> None:
+def _install_engine(db: PostgresConnection) -> None:
     if _engine_version(db) is None:
         if db.all(b"SELECT 1 FROM pg_namespace WHERE nspname = 'absurd'"):
             require_engine(db)
@@ -109,13 +111,14 @@ def _engine_schema() -> str:
     brought: Any = import_module("absurdctl")  # it says nothing of its types
     if brought.ABSURD_SCHEMA_TARGET_VERSION != ENGINE:
         raise StoreProblem(
-            f"absurdctl {brought.ABSURD_SCHEMA_TARGET_VERSION} is installed, and this program knows {ENGINE}",
+            f"absurdctl {brought.ABSURD_SCHEMA_TARGET_VERSION} is installed, "
+            f"and this program knows {ENGINE}",
             way_out=f"pip install 'absurdctl=={ENGINE}'",
         )
     return str(brought.BUNDLED_SCHEMA_SQL)
 
 
-def make_roles(db: Database) -> None:
+def make_roles(db: PostgresConnection) -> None:
     """Make the three roles, and the guards that hold them to what they may do.
 
     A second time changes nothing.

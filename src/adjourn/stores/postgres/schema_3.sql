@@ -26,8 +26,10 @@ BEGIN
         names[2], format($f$
     BEGIN
         PERFORM adjourn.check_queue('dequeue', task_no, engine_task);
-        DELETE FROM absurd.%2$I WHERE task_id = engine_task;
-        DELETE FROM absurd.%1$I WHERE task_id = engine_task;
+        IF EXISTS (SELECT 1 FROM absurd.%1$I WHERE task_id = engine_task AND (params ->> 'task')::bigint = task_no) THEN
+            DELETE FROM absurd.%2$I WHERE task_id = engine_task;
+            DELETE FROM absurd.%1$I WHERE task_id = engine_task;
+        END IF;
     END $f$, tasks, runs)
     );
     -- Takes this very task for a supervisor, as absurd.claim_task takes the next one; or renews what it holds.
@@ -65,3 +67,5 @@ BEGIN
         PERFORM adjourn.restrict_queue_functions(queue);  -- what `adjourn store roles` does with all the others
     END IF;
 END $make$;
+
+SELECT adjourn.make_queue_functions(queue_name) FROM absurd.queues WHERE queue_name LIKE 'adjourn\_%';

@@ -18,17 +18,20 @@ from adjourn.ports.world import StartMark
 from adjourn.stores.copy import Everything
 from adjourn.stores.postgres.asks import PostgresRows
 from adjourn.stores.postgres.batch import SQL
-from adjourn.stores.postgres.connection import Database, Opening, Values
+from adjourn.stores.postgres.connection import PostgresConnection, TransactionStart, Values
 from adjourn.stores.postgres.errors import Translated, shown
-from adjourn.stores.postgres.listener import Ear
-from adjourn.stores.postgres.restore_check import Mark, Seen
+from adjourn.stores.postgres.listener import NotifyListener
+from adjourn.stores.postgres.restore_check import NewestSeen, SeenMark
 from adjourn.stores.postgres.schema import make_roles, require_schema
 from adjourn.stores.postgres.tasks import task_of
-from adjourn.stores.postgres.transaction import Known, Trace
+from adjourn.stores.postgres.transaction import IdentityMap
 
 LEASE = 30.0  # seconds
 _MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-_HEAD = b" FROM (VALUES (1)) AS one LEFT JOIN (SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1) AS head ON true"
+_HEAD = (
+    b" FROM (VALUES (1)) AS one LEFT JOIN "
+    b"(SELECT no, seal FROM adjourn.event ORDER BY no DESC LIMIT 1) AS head ON true"
+)
 _ERAS = b"(SELECT body FROM adjourn.shared_document WHERE name = 'store/accepted')"
 _PLACE = b", no, seal, " + _ERAS
 _READ = (b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", _MOMENT + _PLACE + _HEAD)
@@ -66,15 +69,15 @@ class PostgresStore:
         # prepared statements.
         self.name = shown(url)
         self._translated = Translated(self.name)
-        self._db = Database(url, prepares=listen_url is None)
-        self._ears: list[Ear] = []
+        self._db = PostgresConnection(url, prepares=listen_url is None)
+        self._listeners: list[NotifyListener] = []
         self._clock = (0, float("-inf"))
         self._number = ""  # of the transaction that is open
         self._known = 0  # the connection on which the past was looked at
-        self._foreseen: Known | None = None  # what was read of the task that was taken last
+        self._prefetched: IdentityMap | None = None  # what was read of the task that was taken last
         # What is behind a pooler may change without a word
         self._is_pooled = listen_url is not None
-        self._seen = Seen(seen)
+        self._seen = NewestSeen(seen)
         # What a process of a run shows with an agent's login: 64 hexadecimal digits
         self.key: str | None = None
         self._kept_starts: dict[str, StartMark] = {}  # by the names of calls
@@ -99,20 +102,20 @@ class PostgresStore:
         """
         if time.monotonic() - self._clock[1] > _FRESH:
             with self._translated:
-                self._look_at_the_clock(self._db.all(_MOMENT)[0])
+                self._set_clock(self._db.all(_MOMENT)[0])
         moment, seen = self._clock
         return moment + int((time.monotonic() - seen) * 1000)
 
-    def _look_at_the_clock(self, row: Values) -> None:
+    def _set_clock(self, row: Values) -> None:
         self._clock = (int(row[0]), time.monotonic())
 
     @contextmanager
     def read(self) -> Generator[PostgresRows, None, None]:
         with self._translated:
-            self._db.begin(Opening(*_READ, then=self._looked))
+            self._db.begin(TransactionStart(*_READ, then=self._looked))
             try:
                 yield PostgresRows(
-                    self._db, changes=False, lease=self.lease, foreseen=self._foreseen
+                    self._db, changes=False, lease=self.lease, prefetched=self._prefetched
                 )
             finally:
                 with suppress(psycopg.Error):
@@ -131,9 +134,11 @@ class PostgresStore:
                 look = look.replace(
                     _HEAD, b", set_config('adjourn.key', '%s', true)" % self.key.encode() + _HEAD
                 )
-            self._db.begin(Opening(begin, look, then=then))
-            rows = PostgresRows(self._db, changes=True, lease=self.lease, foreseen=self._foreseen)
-            self._foreseen = None
+            self._db.begin(TransactionStart(begin, look, then=then))
+            rows = PostgresRows(
+                self._db, changes=True, lease=self.lease, prefetched=self._prefetched
+            )
+            self._prefetched = None
             self._number = ""
             try:
                 yield rows
@@ -154,13 +159,13 @@ class PostgresStore:
     def _looked(self, seen: Values) -> None:
         """Remember how far the database is, unless another one than before may have answered."""
         moment, place, seal, accepted = seen
-        self._look_at_the_clock((moment,))
+        self._set_clock((moment,))
         if not self._may_be_another and (place or 0) >= self._seen.place:
             self._seen.note_look(place, seal, accepted)
 
     def _begun(self, seen: Values) -> None:
         moment, place, seal, accepted, number, *_ = seen
-        self._look_at_the_clock((moment,))
+        self._set_clock((moment,))
         self._number = str(number)
         if self._may_be_another or (place or 0) < self._seen.place:
             self._require_known_past()
@@ -191,7 +196,7 @@ class PostgresStore:
         with self._translated:
             self._require_known_past()
 
-    def missing(self) -> Mark | None:
+    def missing(self) -> SeenMark | None:
         """Return the newest place that this machine has seen, if the database lacks it."""
         try:
             self.require_ours()
@@ -247,7 +252,7 @@ class PostgresStore:
         return msgspec.json.decode(body, type=dict[str, StartMark]) if body else {}
 
     def _begun_to_accept(self, seen: Values) -> None:
-        self._look_at_the_clock((seen[0],))
+        self._set_clock((seen[0],))
         self._number = str(seen[4])
 
     def _roll_back(self) -> None:
@@ -273,7 +278,7 @@ class PostgresStore:
             self._read_back(rows, error)
 
     def _read_back(self, rows: PostgresRows, error: psycopg.Error) -> None:
-        match self._status_of(self._number, rows.trace):
+        match self._find_commit_status(rows):
             case "committed":
                 # A gate opens only if its place in the trail is known; anything else was saved,
                 # whatever fails now.
@@ -293,40 +298,37 @@ class PostgresStore:
                     way_out="adjourn tasks, to see whether it counts, before you say it again",
                 ) from error
 
-    def _status_of(self, number: str, trace: Trace | None) -> str | None:
+    def _find_commit_status(self, rows: PostgresRows) -> str | None:
+        """Return "committed" or "aborted" for the open transaction, or None if it stays unknown."""
         deadline = time.monotonic() + _READ_BACK
         pause = 0.05
         while True:
-            status = self._seen_status(number, trace)
-            if status in {"committed", "aborted"} or time.monotonic() > deadline:
-                return status
+            try:
+                ((status,),) = self._db.all(_STATUS, self._number)
+                if status == "aborted":
+                    return "aborted"
+                if status == "committed":
+                    # A transaction that died with the server is gone, and its number may be
+                    # another's by now: so a row that only ours wrote has to be there.
+                    left = rows.evidence
+                    is_ours = left is None or self._db.all(
+                        SQL[left.query], self._number, *left.values
+                    )
+                    return "committed" if is_ours else "aborted"
+            except psycopg.OperationalError:
+                pass  # it is not there yet
+            except psycopg.Error:
+                return "aborted"  # a copy of the database that never had it
+            if time.monotonic() > deadline:
+                return None
             time.sleep(pause)
             pause = min(2 * pause, 2.0)
-
-    def _seen_status(self, number: str, trace: Trace | None) -> str | None:
-        """Return what became of a transaction.
-
-        One that died with the server is no more, and its number may be another's.
-        """
-        try:
-            ((status,),) = self._db.all(_STATUS, number)
-            is_another = (
-                status == "committed" and trace is not None and not self._has_left(trace, number)
-            )
-        except psycopg.OperationalError:
-            return None
-        except psycopg.Error:
-            return "aborted"  # a copy of the database that never heard of it
-        return "aborted" if is_another else str(status)
-
-    def _has_left(self, trace: Trace, number: str) -> bool:
-        return bool(self._db.all(SQL[trace.query], number, *trace.values))
 
     def next_queued(
         self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]
     ) -> Task | None:
         with self._translated:
-            self._foreseen = None
+            self._prefetched = None
             if self._may_be_another:
                 self._require_known_past()
             if task := self._just_queued(pool, fits):
@@ -343,19 +345,21 @@ class PostgresStore:
 
         Nobody has it until it is claimed.
         """
-        while name := next((name for ear in self._ears if (name := ear.next_queued(pool))), None):
+        while name := next(
+            (name for ear in self._listeners if (name := ear.next_queued(pool))), None
+        ):
             rows = PostgresRows(self._db, changes=False, lease=self.lease)
-            rows.look_at(name)
+            rows.prefetch(name)
             no = rows.known.numbers.get(name, 0)
             task = rows.known.tasks.get(no)
             if task and task.state is TaskState.QUEUED and fits(task):
-                self._foreseen = rows.known
+                self._prefetched = rows.known
                 return task
         return None
 
-    def listen(self) -> Ear:
-        ear = Ear(self._listen_url, forget=self._ears.remove)
-        self._ears.append(ear)
+    def listen(self) -> NotifyListener:
+        ear = NotifyListener(self._listen_url, forget=self._listeners.remove)
+        self._listeners.append(ear)
         return ear
 
     @contextmanager
@@ -367,9 +371,10 @@ class PostgresStore:
             yield everything_in(self._db, rows)
 
     def take_in(self, content: Everything, *, move: str = "") -> None:
-        """Keep all that another store keeps, in the place of nothing or of the very same; look at it before it counts.
+        """Keep all that another store keeps, in an empty database or one that has just that.
 
-        A move that was committed before, which its name tells, changes nothing: others may have gone on since.
+        What was written is compared before the commit. A move that was committed before is known
+        by its name and changes nothing: others may have gone on since.
         """
         from adjourn.stores.postgres.copy import everything_in, take_in
 

@@ -10,7 +10,7 @@ from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.stores.bodies import name_or_none, spec_body, spec_of
 from adjourn.stores.postgres.connection import Values
-from adjourn.stores.postgres.transaction import BatchedRows, OutdatedIfMissing, Place, expect
+from adjourn.stores.postgres.transaction import BatchedRows, QueueEntry, expect, outdated_if_missing
 from adjourn.stores.rows import BITS, LAST
 from adjourn.stores.shapes import HEXADECIMAL, Shape
 
@@ -62,10 +62,11 @@ class TaskRows(BatchedRows):
 
     def running(self) -> list[Task]:
         return [
-            self._know_running(row[:OF_TASK], row[OF_TASK:]) for row in self._all("running_tasks")
+            self._remember_running(row[:OF_TASK], row[OF_TASK:])
+            for row in self._all("running_tasks")
         ]
 
-    def _know_running(self, row: Values, run: Values) -> Task:
+    def _remember_running(self, row: Values, run: Values) -> Task:
         """Remember what is looked at next, in a view: the run of a task that runs."""
         task = task_of(row)
         if run[0] is not None and not self._changes:
@@ -75,7 +76,9 @@ class TaskRows(BatchedRows):
 
     def add_task(self, task: Task) -> None:
         place = (
-            _new_place(task.spec.pool) if task.state is TaskState.QUEUED else Place(task.spec.pool)
+            _new_entry(task.spec.pool)
+            if task.state is TaskState.QUEUED
+            else QueueEntry(task.spec.pool)
         )
         columns = [
             *_TASKS.columns(task),
@@ -96,7 +99,7 @@ class TaskRows(BatchedRows):
         expect((current.version, current.state) == (old.version, old.state), old.id)
         self._known.tasks[no] = new
         place = self._move_in_engine(no, old, new)
-        self._later(
+        self._write(
             "write_task",
             no,
             no,
@@ -109,46 +112,46 @@ class TaskRows(BatchedRows):
         if new.spec is not old.spec:
             self._execute("update_spec", no, spec_body(new.spec))
 
-    def _move_in_engine(self, no: int, old: Task, new: Task) -> Place:
+    def _move_in_engine(self, no: int, old: Task, new: Task) -> QueueEntry:
         """Put a task into its queue, back into it, or take it out.
 
         Return where it came to in this transaction.
         """
-        place = self._place(no)
+        place = self._entry(no)
         if new.state not in _IN_ENGINE:
             self._dequeue(no, place)
         elif old.state not in _IN_ENGINE:
-            self._enqueue(no, new, _new_place(place.pool))
+            self._enqueue(no, new, _new_entry(place.pool))
         elif new.state is TaskState.QUEUED and old.state is not TaskState.QUEUED:
-            self._later("put_back", no, no, _delay(new))
-            self._forget_place(no)  # it may have another from here on
+            self._write("put_back", no, no, _delay(new))
+            self._forget_entry(no)  # it may have another from here on
         if new.state is not TaskState.QUEUED:
             self._queued.pop(new.id, None)
         return self._entered.get(no, _NOWHERE)
 
-    def _enqueue(self, no: int, task: Task, place: Place) -> None:
+    def _enqueue(self, no: int, task: Task, place: QueueEntry) -> None:
         if place.pool not in self._db.queues and place.pool not in self.queues:
             self._execute("make_queue", place.pool)
             self.queues.add(place.pool)
-        self._later("enqueue", no, no, place.task, place.run, pool=place.pool)
-        self._known.places[no] = self._entered[no] = place
+        self._write("enqueue", no, no, place.task, place.run, pool=place.pool)
+        self._known.entries[no] = self._entered[no] = place
         self._queued[task.id] = place.pool
 
-    def _dequeue(self, no: int, place: Place) -> None:
+    def _dequeue(self, no: int, place: QueueEntry) -> None:
         if place.task:
-            self._later("dequeue", no, no, place.task, pool=place.pool)
-        self._known.places[no] = Place(place.pool)
+            self._write("dequeue", no, no, place.task, pool=place.pool)
+        self._known.entries[no] = QueueEntry(place.pool)
         self._entered.pop(no, None)
 
-    def _place(self, no: int) -> Place:
+    def _entry(self, no: int) -> QueueEntry:
         """Return where the engine keeps a task."""
-        if no not in self._known.places:
+        if no not in self._known.entries:
             (row,) = self._all("place", no)
-            self._known.places[no] = Place(*row)
-        return self._known.places[no]
+            self._known.entries[no] = QueueEntry(*row)
+        return self._known.entries[no]
 
-    def _forget_place(self, no: int) -> None:
-        self._known.places.pop(no, None)
+    def _forget_entry(self, no: int) -> None:
+        self._known.entries.pop(no, None)
         self._entered.pop(no, None)
 
     # --- runs -------------------------------------------------------------------------------------
@@ -169,22 +172,22 @@ class TaskRows(BatchedRows):
 
     def save_run(self, old: Run, new: Run) -> None:
         key = self._key(old.task_id, old.number)
-        with OutdatedIfMissing(old.id):
+        with outdated_if_missing(old.id):
             current = self.run(old.task_id, old.number)
         expect((current.version, current.state) == (old.version, old.state), old.id)
         self._known.runs[key] = new
-        self._later("write_run", key >> BITS, key, *_RUNS.columns(new), _RUNS.body(new))
+        self._write("write_run", key >> BITS, key, *_RUNS.columns(new), _RUNS.body(new))
 
     # --- calls ------------------------------------------------------------------------------------
 
     def call(self, task_id: str, number: int) -> Call:
         key = self._key(task_id, number)
-        return self._known.calls.get(key) or self._know_call(super().call(task_id, number))
+        return self._known.calls.get(key) or self._remember_call(super().call(task_id, number))
 
     def _call_of(self, task_id: str, row: Values) -> Call:
         return call_of(task_id, row)
 
-    def _know_call(self, call: Call) -> Call:
+    def _remember_call(self, call: Call) -> Call:
         """Remember a call as it stands."""
         no = self._no(call.task_id)
         self._known.calls[(no << BITS) + call.number] = call
@@ -200,30 +203,30 @@ class TaskRows(BatchedRows):
     def add_call(self, call: Call) -> None:
         no = self._key(call.task_id, call.number)
         self._execute("insert_call", no, *_CALLS.columns(call), _CALLS.body(call), call.body)
-        self._know_call(call)
+        self._remember_call(call)
 
     def save_call(self, old: Call, new: Call) -> None:
         no = self._key(old.task_id, old.number)
-        with OutdatedIfMissing(old.id):
+        with outdated_if_missing(old.id):
             current = self.call(old.task_id, old.number)
         guard = (current.version, current.state, current.digest, current.claimed_by)
         expect(guard == (old.version, old.state, old.digest, old.claimed_by), old.id)
-        self._know_call(new)
-        self._later("write_call", no >> BITS, no, *_CALLS.columns(new), _CALLS.body(new))
+        self._remember_call(new)
+        self._write("write_call", no >> BITS, no, *_CALLS.columns(new), _CALLS.body(new))
         if new.digest != old.digest:
-            self._later("update_call_body", no >> BITS, no, new.body)
+            self._write("update_call_body", no >> BITS, no, new.body)
 
 
 _IN_ENGINE = frozenset({TaskState.QUEUED, TaskState.RUNNING})
-_NOWHERE = Place("")
+_NOWHERE = QueueEntry("")
 
 
-def _new_place(pool: str) -> Place:
+def _new_entry(pool: str) -> QueueEntry:
     """Return a place of its own for a task, with names as the engine gives them.
 
     Those that are made together lie together.
     """
-    return Place(pool, _uuid7(), _uuid7())
+    return QueueEntry(pool, _uuid7(), _uuid7())
 
 
 def _uuid7() -> str:
@@ -264,25 +267,25 @@ class EngineRows(TaskRows):
     def hold(self, run: Run) -> None:
         no = self._no(run.task_id)
         place, sentence = (
-            self._place(no),
+            self._entry(no),
             f"task {run.task_id} was taken by someone else at the same moment",
         )
-        self._later(
+        self._write(
             "hold", no, no, place.run, run.supervisor, self._lease, sentence, pool=place.pool
         )
 
     def fence(self, run: Run) -> None:
         no = self._no(run.task_id)
         place, sentence = (
-            self._place(no),
+            self._entry(no),
             f"run {run.id} was taken from its supervisor: its lease was over",
         )
-        self._later("fence", no, no, place.run, run.supervisor, sentence, pool=place.pool)
+        self._write("fence", no, no, place.run, run.supervisor, sentence, pool=place.pool)
 
     def wrest(self, run: Run, *, only_if_over: bool) -> None:
         no = self._no(run.task_id)
         ((is_taken,),) = self._all("wrest", no, only_if_over)
-        self._forget_place(no)
+        self._forget_entry(no)
         if not is_taken:
             raise Outdated(f"run {run.id} is alive after all")
 

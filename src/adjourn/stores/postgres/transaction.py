@@ -1,8 +1,8 @@
-"""The small steps that all rows are read and written with."""
+"""What a transaction on PostgreSQL has read, and what it still has to write."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from itertools import islice
-from types import TracebackType
 from typing import NamedTuple
 
 import msgspec
@@ -14,46 +14,37 @@ from adjourn.core.task import Run, Task
 from adjourn.core.trail.events import Event
 from adjourn.ports.store import Turn
 from adjourn.stores.bodies import event_body, name_or_none
-from adjourn.stores.postgres.batch import SQL, Batch
-from adjourn.stores.postgres.connection import Database, Statement, Values
+from adjourn.stores.postgres.batch import SQL, WriteBatch
+from adjourn.stores.postgres.connection import PostgresConnection, Statement, Values
 from adjourn.stores.rows import StoreRows
 
-FORESEEN = 16  # events that are read with a task that is about to start
+PREFETCHED = 16  # events that are read with a task that is about to start
 _MOST_NAMES = 100
-_LEAVES_A_TRACE = {"insert_document": "trace_of_document", "insert_message": "trace_of_message"}
+_EVIDENCE = {"insert_document": "trace_of_document", "insert_message": "trace_of_message"}
 _CHANGED = "{} was changed by someone else at the same moment"
 _LONGEST_NEWS = 8000  # bytes that NOTIFY takes
 
 
-class Place(NamedTuple):
-    """Where the engine keeps a task.
-
-    In the queue of a pool, and under which names of its own, if it is there.
-    """
+class QueueEntry(NamedTuple):
+    """Where the engine keeps a task: the queue of a pool, and the engine's ids if it is queued."""
 
     pool: str
     task: str | None = None
     run: str | None = None
 
 
-class Trace(NamedTuple):
-    """What is to be found of a transaction once it has been committed.
-
-    A row of its own, by its number and these values.
-    """
+class CommitEvidence(NamedTuple):
+    """A row that only this transaction writes: if it is there, the transaction was committed."""
 
     query: str
     values: Values
 
 
-class Known:
-    """What a transaction has read or written of tasks that nobody else can change.
-
-    It is true until the end.
-    """
+class IdentityMap:
+    """What a transaction has read or written of tasks that it has locked: true until its end."""
 
     def __init__(self) -> None:
-        self.is_judged = False  # whether somebody has judged by it what to do
+        self.is_judged = False  # whether the caller relied on it, so that a guard is needed
         self.numbers: dict[str, int] = {}
         self.names: dict[int, str] = {}
         self.tasks: dict[int, Task] = {}
@@ -64,11 +55,11 @@ class Known:
         self.heads: dict[int, bytes] = {}
         self.requesters: dict[int, str] = {}
         self.beginnings: dict[int, bytes] = {}  # first events
-        # The newest events that are written, as many as are foreseen
+        # The newest events that are written, as many as are prefetched
         self.told: dict[int, list[bytes]] = {}
-        self.places: dict[int, Place] = {}
-        # Of tasks that were looked at as a whole: asks that are open or of the last run, open
-        # calls, what that run did not get.
+        self.entries: dict[int, QueueEntry] = {}
+        # Of tasks that were read as a whole: asks that are open or of the last run, open calls,
+        # and what that run asked for and did not get.
         self.last_runs: dict[int, int] = {}
         self.asks_of: dict[int, dict[int, Ask]] = {}
         self.calls_of: dict[int, dict[int, Call]] = {}
@@ -76,34 +67,36 @@ class Known:
 
 
 class BatchedRows(StoreRows):
-    """One view or one transaction.
-
-    Whoever changes something of a task holds the row of its family first.
-    """
+    """One view or one transaction, which reads at once and keeps its writes for the next read."""
 
     def __init__(
-        self, db: Database, *, changes: bool, lease: float, foreseen: Known | None = None
+        self,
+        db: PostgresConnection,
+        *,
+        changes: bool,
+        lease: float,
+        prefetched: IdentityMap | None = None,
     ) -> None:
         self._db = db
         self._changes = changes
         self._lease = lease
-        self._foreseen = foreseen
-        # Whether nothing of it counts if what was foreseen is not so any more
+        self._prefetched = prefetched
+        # Whether a guard rolls it back if what was prefetched is no longer true
         self.is_guarded = False
         self.opens_gate = False  # whether a call starts once this is committed
-        self.trace: Trace | None = None  # of this transaction, if it leaves any
+        self.evidence: CommitEvidence | None = None  # of this transaction, if it leaves any
         self._held_asks: set[str] = set()
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._unsealed: list[tuple[int, Event, bytes]] = []
-        self._known: Known = Known()
-        self._unwritten = Batch()
-        self._entered: dict[int, Place] = {}  # of tasks that came into a queue in this transaction
-        # Of those, the ones that are still there, and their pools
+        self._known: IdentityMap = IdentityMap()
+        self._batch = WriteBatch()
+        # Tasks that this transaction queued, and the pools of those that are still queued
+        self._entered: dict[int, QueueEntry] = {}
         self._queued: dict[str, str] = {}
         self.queues: set[str] = set()  # that were made, or found
 
     @property
-    def known(self) -> Known:
+    def known(self) -> IdentityMap:
         """All that was read or written so far."""
         return self._known
 
@@ -111,29 +104,29 @@ class BatchedRows(StoreRows):
         return self._each((query, values))[0]
 
     def _each(self, *queries: tuple[str, Values]) -> list[list[Values]]:
-        """Ask several things in one go, after saying what is still to be written."""
-        return self._said([(SQL[query], values) for query, values in queries])
+        """Run several queries in one go, after what is still to be written."""
+        return self._send([(SQL[query], values) for query, values in queries])
 
-    def _said(self, statements: list[Statement]) -> list[list[Values]]:
-        unwritten = self._unsaid()
+    def _send(self, statements: list[Statement]) -> list[list[Values]]:
+        unwritten = self._take_batch()
         return self._db.batch([*unwritten, *statements])[len(unwritten) :]
 
     def flush(self) -> None:
-        self._said([])
+        self._send([])
 
-    def _unsaid(self) -> list[Statement]:
-        unwritten, self._unwritten = self._unwritten, Batch()
+    def _take_batch(self) -> list[Statement]:
+        unwritten, self._batch = self._batch, WriteBatch()
         return unwritten.statements()
 
-    def _later(self, query: str, task: int, *row: object, pool: str = "") -> None:
-        """Write a row before anything else is asked."""
-        self._unwritten.add(query, task, row, pool=pool)
+    def _write(self, query: str, task: int, *row: object, pool: str = "") -> None:
+        """Write a row before the next query."""
+        self._batch.add(query, task, row, pool=pool)
 
     def _execute(self, query: str, *values: object) -> None:
-        """Say something before anything else is asked."""
-        self._unwritten.add_alone(query, values)
-        if query in _LEAVES_A_TRACE:
-            self.trace = Trace(_LEAVES_A_TRACE[query], values[:-1])
+        """Run a statement before the next query."""
+        self._batch.add_alone(query, values)
+        if query in _EVIDENCE:
+            self.evidence = CommitEvidence(_EVIDENCE[query], values[:-1])
 
     def _no(self, task_id: str) -> int:
         if task_id not in self._known.numbers:
@@ -151,41 +144,32 @@ class BatchedRows(StoreRows):
         self._known.numbers[task_id] = no
         self._known.names[no] = task_id
 
-    def _task_id(self, no: int) -> str:
-        if no in self._known.names:
-            return self._known.names[no]
-        ((task_id,),) = self._all("task_id", no)
-        return str(task_id)
-
     def _seal(self, news: str = "") -> None:
-        """Put what was told so far into the chain of the store.
+        """Put the events so far into the chain of the store.
 
-        From here on everyone else who tells something waits.
+        From here on every other transaction that appends an event waits for this one.
         """
         unsealed, self._unsealed = self._unsealed, []
         self._known.told.clear()
         if unsealed:
             tasks, events, links = map(list, zip(*unsealed, strict=True))
             bodies = [event_body(event) for event in events]
-            self.trace = Trace("trace_of_event", (tasks[-1], bodies[-1]))
+            self.evidence = CommitEvidence("trace_of_event", (tasks[-1], bodies[-1]))
             self._execute("seal_events", tasks, bodies, links, news)
 
     def finish(self) -> list[Statement]:
-        """Return what was kept back until the end: the last words before the commit."""
+        """Return the last statements before the commit."""
         for no, head in self._heads.values():
-            if not self._unwritten.complete("write_task", no, head):
-                self._later("update_head", no, no, head)
+            if not self._batch.complete("write_task", no, head):
+                self._write("update_head", no, no, head)
         if self._unsealed:
             self._seal(self._news())
         else:
             self._execute("notify", self._news())
-        return self._unsaid()
+        return self._take_batch()
 
     def _news(self) -> str:
-        """Return which tasks came into which queues, so that a worker need not look for them.
-
-        Of very many only that they did.
-        """
+        """Return which tasks were queued in which pools, for NOTIFY; of very many only some."""
         queues: dict[str, list[str]] = {}
         for task_id, pool in islice(self._queued.items(), _MOST_NAMES):
             queues.setdefault(pool, []).append(task_id)
@@ -193,22 +177,13 @@ class BatchedRows(StoreRows):
         return news if len(news.encode()) < _LONGEST_NEWS else ""
 
 
-class OutdatedIfMissing:
-    """Raises Outdated where something is to be replaced that is not there."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if isinstance(error, NotFound):
-            raise Outdated(_CHANGED.format(self._name)) from None
+@contextmanager
+def outdated_if_missing(name: str) -> Generator[None, None, None]:
+    """Raise Outdated where something is to be replaced that is not there."""
+    try:
+        yield
+    except NotFound:
+        raise Outdated(_CHANGED.format(name)) from None
 
 
 def expect(is_unchanged: bool, name: str) -> None:  # noqa: FBT001 -- a guard reads best so
@@ -217,6 +192,6 @@ def expect(is_unchanged: bool, name: str) -> None:  # noqa: FBT001 -- a guard re
         raise Outdated(_CHANGED.format(name))
 
 
-def words(texts: Sequence[str]) -> list[str]:
-    """Return those names that can name something."""
+def valid_names(texts: Sequence[str]) -> list[str]:
+    """Return those texts that the database can compare with names."""
     return [found for text in texts if (found := name_or_none(text)) is not None]

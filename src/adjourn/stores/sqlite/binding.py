@@ -100,7 +100,7 @@ class Binding:
     # --- whether it is ours -----------------------------------------------------------------------
 
     def require(self, trail: Trail) -> None:
-        """Refuse a store that is not bound to this place, or that lacks what was acknowledged here."""
+        """Refuse a store that is not bound to its directory, or lacks what was acknowledged."""
         if self._id is None:
             self._id = self._bound(trail)
         self._open_mark(self._mark_path(self._id))
@@ -157,7 +157,8 @@ class Binding:
 
     def _older(self, why: str) -> StoreOlder:
         return StoreOlder(
-            f"{self._root} was restored from a backup, or lost its log: {why}. What ran since then could run a second "
+            f"{self._root} was restored from a backup, or lost its log: {why}. "
+            "What ran since then could run a second "
             "time. It can be looked at; nothing in it is started or decided",
             way_out=command_line(["adjourn", "store", "accept", "--store", self._root]),
         )
@@ -384,7 +385,10 @@ def _in_home(path: str) -> Generator[None, None, None]:
 
 
 def _unwritable(path: str, error: OSError) -> StoreProblem:
-    sentence = f"{path} cannot be written: {error.strerror}. It says which stores are yours and how far they were"
+    sentence = (
+        f"{path} cannot be written: {error.strerror}. "
+        "It says which stores are yours and how far they were"
+    )
     return StoreProblem(
         sentence, way_out="make it writable, or set XDG_STATE_HOME to a directory of yours"
     )

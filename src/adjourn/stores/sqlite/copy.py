@@ -2,7 +2,7 @@
 
 from adjourn.stores.copy import Everything, KeptEvent, KeptTask, KeptTurn, add_values
 from adjourn.stores.sqlite.binding import IDENTITY
-from adjourn.stores.sqlite.database import Database
+from adjourn.stores.sqlite.database import SqliteConnection
 from adjourn.stores.sqlite.rows import SqliteRows
 
 # Who a store is stays with it
@@ -10,7 +10,7 @@ _SHARED = "SELECT name, body FROM shared_document WHERE name != ? ORDER BY name"
 _DOCUMENTS = "SELECT task, name, body FROM document ORDER BY task, name"
 
 
-def everything_in(db: Database, rows: SqliteRows) -> Everything:
+def everything_in(db: SqliteConnection, rows: SqliteRows) -> Everything:
     """Return all rows, as of the transaction that is open."""
     tasks = [
         KeptTask(no, rows.task(name), head)
@@ -41,7 +41,7 @@ def everything_in(db: Database, rows: SqliteRows) -> Everything:
     )
 
 
-def take_in(db: Database, rows: SqliteRows, content: Everything) -> None:
+def take_in(db: SqliteConnection, rows: SqliteRows, content: Everything) -> None:
     """Put all rows of another store into this empty one, inside the transaction that is open."""
     for kept in content.tasks:
         db.all("DELETE FROM sqlite_sequence WHERE name = 'task'")
@@ -52,7 +52,7 @@ def take_in(db: Database, rows: SqliteRows, content: Everything) -> None:
     _take_in_rows(db, content)
 
 
-def _take_in_rows(db: Database, content: Everything) -> None:
+def _take_in_rows(db: SqliteConnection, content: Everything) -> None:
     for turn in content.turns:
         db.all(
             "INSERT INTO turn (run, key, kind, thing, left_open) VALUES (?, ?, ?, ?, ?)",

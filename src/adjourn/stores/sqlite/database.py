@@ -10,7 +10,7 @@ _WAIT_MS = 30_000
 _CACHED_STATEMENTS = 100
 
 
-class Database:
+class SqliteConnection:
     """An open database file."""
 
     def __init__(self, path: str) -> None:

@@ -38,7 +38,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def prepare(root: str) -> str:
-    """Return the database's path in `root`, a private directory that is made and furnished if it is not there."""
+    """Return the database's path in `root`; make the private directory if it is missing."""
     if not os.path.lexists(root):
         _make(root)
     mode = _checked(root).st_mode
@@ -197,12 +197,12 @@ def _is_local_directory(path: str, *, depth: int) -> bool:
 
 
 def filesystem_kind(device: int, *, mounts: str = "/proc/self/mountinfo") -> str:
-    """Return the type of the filesystem that a device number belongs to, or "" where that cannot be known."""
+    """Return the type of the file system of a device number, or "" where it is unknown."""
     return mounted(device, mounts=mounts)[0]
 
 
 def mounted(device: int, *, mounts: str = "/proc/self/mountinfo") -> tuple[str, str]:
-    """Return the kind of a mounted file system and what is mounted, or two empty words if that is unknown."""
+    """Return the type of a mounted file system and its device, or two empty texts."""
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:
         with open(mounts, encoding="utf-8", errors="surrogateescape") as lines:

@@ -1,10 +1,12 @@
-"""Looks at the files behind an open database: whether they are still the ones under their names, and the log is whole.
+"""Checks that the files behind an open database are still under their names, and its log is whole.
 
-SQLite does not notice that its write-ahead log was removed or replaced: it goes on writing into a file that nobody finds, or
-behind the end of an empty one, which the next who opens the database takes for nothing. So the descriptors that SQLite holds
-are compared with the names, and the head of the log with the index that all connections share.
+SQLite does not notice that its write-ahead log was removed or replaced: it goes on writing into a
+file that nobody finds, or behind the end of an empty one, which the next process that opens the
+database ignores. So the descriptors that SQLite holds are compared with the names, and the head of
+the log with the index that all connections share.
 
-Nothing is opened here: to close a second descriptor of the index would drop the locks that SQLite holds on it.
+Nothing is opened here: to close a second descriptor of the index would drop the locks that SQLite
+holds on it.
 """
 
 import os

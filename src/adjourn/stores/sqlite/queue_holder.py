@@ -30,7 +30,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def holder_of(descriptor: int) -> Holder | None:
-    """Return who holds the flock of an open file, or None if nobody does or it cannot be seen from here."""
+    """Return the process that holds the flock of an open file, if there is one that we can see."""
     wanted = os.fstat(descriptor)
     try:
         with open("/proc/locks", encoding="ascii") as lines:
@@ -46,9 +46,15 @@ def waiting_sentence(holder: Holder | None, seconds: float) -> str:
     """Return what to tell somebody who has waited that long for the holder."""
     span = f"{seconds:.0f} s"
     if holder is None:
-        return f"waiting for the store for {span}: a process that cannot be seen from here holds it, perhaps in a container"
+        return (
+            f"waiting for the store for {span}: "
+            "a process that cannot be seen from here holds it, perhaps in a container"
+        )
     state = "; it is stopped" if holder.is_stopped else ""
-    return f"waiting for the store: process {holder.pid} ({holder.name}) has held it for {span} or longer{state}"
+    return (
+        f"waiting for the store: process {holder.pid} ({holder.name}) "
+        f"has held it for {span} or longer{state}"
+    )
 
 
 def warn(sentence: str, way_out: str) -> None:

@@ -22,7 +22,7 @@ from adjourn.stores.bodies import (
 from adjourn.stores.no_leases import NoLeases
 from adjourn.stores.rows import BITS, LAST, StoreRows, Values, statements_in
 from adjourn.stores.shapes import FLAG, HEXADECIMAL, PROCESS, Shape
-from adjourn.stores.sqlite.database import Database
+from adjourn.stores.sqlite.database import SqliteConnection
 
 with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as _file:
     SQL = statements_in(_file.read())
@@ -93,7 +93,7 @@ class SqliteRows(StoreRows, NoLeases):
     The same object serves every transaction of a connection: `discard` ends one.
     """
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: SqliteConnection) -> None:
         self._db = db
         self._numbers: dict[str, int] = {}
         self._heads: dict[str, tuple[int, bytes]] = {}
@@ -212,10 +212,11 @@ class SqliteRows(StoreRows, NoLeases):
     # --- the trail --------------------------------------------------------------------------------
 
     def _keep_event(self, no: int, event: Event, link: bytes) -> None:
-        if self._newest_seal is None:
+        last = self._newest_seal
+        if last is None:
             row = self._one("last_seal")
-            self._newest_seal = row[0] if row else GENESIS
-        self._newest_seal = seal_after(self._newest_seal, link)
+            last = bytes(row[0]) if row else GENESIS
+        self._newest_seal = seal_after(last, link)
         self._events.append((no, event_body(event), self._newest_seal))
 
     def _untold(self, task_id: str, no: int) -> list[Event]:

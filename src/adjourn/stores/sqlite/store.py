@@ -1,4 +1,4 @@
-"""The SQLite store: one file, one writer at a time, every commit on disk before it is acknowledged."""
+"""The SQLite store: one file, one writer at a time, each commit on disk before it returns."""
 
 import fcntl
 import os
@@ -24,7 +24,7 @@ from adjourn.core.trail.events import GENESIS
 from adjourn.stores.no_leases import oldest_fitting
 from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.binding import IDENTITY, Binding, Home, Mark, identity_in
-from adjourn.stores.sqlite.database import Database
+from adjourn.stores.sqlite.database import SqliteConnection
 from adjourn.stores.sqlite.open_files import OpenFiles
 from adjourn.stores.sqlite.rows import SqliteRows
 from adjourn.stores.sqlite.wake import SocketListener, wake_all
@@ -46,7 +46,7 @@ _SPILL_PAGES = 8192
 _SYNCHRONOUS = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
 
 
-class About(msgspec.Struct, frozen=True):
+class DatabaseSettings(msgspec.Struct, frozen=True):
     """How a database is kept."""
 
     version: str
@@ -81,14 +81,15 @@ class SqliteStore:
             self._files = OpenFiles(path)
         self._rows = SqliteRows(self._db)
 
-    def _open(self, path: str) -> Database:
-        db = Database(path)
+    def _open(self, path: str) -> SqliteConnection:
+        db = SqliteConnection(path)
         if _known_version(db, path) < SCHEMA:
             with self._turn():
                 _migrate(db, path, self._binding)
         # A backup comes back in another mode; for all others the first is no work.
         db.do(
-            f"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}"
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
+            f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}"
         )
         db.do(f"PRAGMA cache_size = {_CACHE}; PRAGMA cache_spill = {_SPILL_PAGES}")
         return db
@@ -175,7 +176,7 @@ class SqliteStore:
     def require_in_place(
         self, *, has_transaction: bool = False, is_committed: bool = False
     ) -> None:
-        """Refuse to change what nobody looks at any more: a file of it was moved, removed or replaced under us.
+        """Refuse a store of which a file was moved, removed or replaced while it was open.
 
         The log is compared with its index where nobody else can write meanwhile.
         """
@@ -188,7 +189,7 @@ class SqliteStore:
     # --- whose it is ------------------------------------------------------------------------------
 
     def missing(self) -> Mark | None:
-        """Return the newest place that this machine has seen, if the store of this machine and user lacks it."""
+        """Return the newest place that this machine has seen, if this store of ours lacks it."""
         if self._binding is None:
             return None
         with self.read() as rows:
@@ -249,7 +250,7 @@ class SqliteStore:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     def _wait_for_turn(self) -> None:
-        """Wait in the queue; after some seconds a thread says who holds it, for the wait itself cannot be interrupted."""
+        """Wait in the queue; a thread reports who holds it, for the wait cannot be interrupted."""
         from threading import Event, Thread  # 1 ms of a short command; most never wait
 
         has_ended = Event()
@@ -307,11 +308,11 @@ class SqliteStore:
             os.unlink(target)
             raise
 
-    def about(self) -> About:
+    def about(self) -> DatabaseSettings:
         """Say how the database is kept, and what is wrong with it, if anything."""
         with _translated(self.root):
             damage = [str(row[0]) for row in self._db.all("PRAGMA quick_check(1)")]
-            return About(
+            return DatabaseSettings(
                 version=apsw.sqlite_lib_version(),
                 journal=str(self._db.all("PRAGMA journal_mode")[0][0]),
                 synchronous=_SYNCHRONOUS.get(self._db.number("synchronous"), "unknown"),
@@ -360,8 +361,8 @@ def _lost(path: str, root: str, *, is_committed: bool = False) -> StoreProblem:
     )
 
 
-def _known_version(db: Database, path: str) -> int:
-    """Return the schema's version, or refuse a file that is not ours or newer than we are, before writing anything."""
+def _known_version(db: SqliteConnection, path: str) -> int:
+    """Return the schema's version, or refuse a file that is not ours or is newer than we are."""
     # In this order: whoever makes the store meanwhile puts its name and its tables into one
     # transaction.
     has_tables, application, version = (
@@ -379,7 +380,7 @@ def _known_version(db: Database, path: str) -> int:
     return version
 
 
-def _migrate(db: Database, path: str, binding: Binding | None) -> None:
+def _migrate(db: SqliteConnection, path: str, binding: Binding | None) -> None:
     """Bring the schema up to date, each step in a transaction of its own.
 
     A new store is bound in the one that makes it.
@@ -394,7 +395,8 @@ def _migrate(db: Database, path: str, binding: Binding | None) -> None:
         )
         steps = ";".join(_schema(number) for number in range(1, SCHEMA + 1))
         db.do(
-            f"BEGIN IMMEDIATE; {steps}; PRAGMA application_id = {_OURS}; PRAGMA user_version = {SCHEMA}"
+            f"BEGIN IMMEDIATE; {steps}; "
+            f"PRAGMA application_id = {_OURS}; PRAGMA user_version = {SCHEMA}"
         )
         if identity:
             db.all("INSERT INTO shared_document (name, body) VALUES (?, ?)", IDENTITY, identity)
@@ -403,7 +405,8 @@ def _migrate(db: Database, path: str, binding: Binding | None) -> None:
     for number in range(version + 1, SCHEMA + 1):
         steps = _schema(number)
         db.do(
-            f"BEGIN IMMEDIATE; {steps}; PRAGMA application_id = {_OURS}; PRAGMA user_version = {number}; COMMIT"
+            f"BEGIN IMMEDIATE; {steps}; "
+            f"PRAGMA application_id = {_OURS}; PRAGMA user_version = {number}; COMMIT"
         )
 
 
@@ -414,21 +417,25 @@ def _schema(number: int) -> str:
         return file.read()
 
 
-def _require_own_schema(db: Database, root: str) -> None:
+def _require_own_schema(db: SqliteConnection, root: str) -> None:
     """Refuse a database with tables, triggers or views that are not ours.
 
     They could change what is written.
     """
-    ours = Database(":memory:")
+    ours = SqliteConnection(":memory:")
     for number in range(1, SCHEMA + 1):
         ours.do(_schema(number))
-    objects = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_stat%' ESCAPE '\\' ORDER BY 1, 2"
+    objects = (
+        "SELECT type, name, tbl_name, sql FROM sqlite_schema "
+        "WHERE name NOT LIKE 'sqlite\\_stat%' ESCAPE '\\' ORDER BY 1, 2"
+    )
     foreign = set(db.all(objects)) ^ set(ours.all(objects))
     ours.close()
     if foreign:
         names = ", ".join(sorted({f"{kind} {name}" for kind, name, *_ in foreign}))
         raise StoreRefused(
-            f"the database in {root} is not built as adjourn builds it: {names}. It may change what is written to it",
+            f"the database in {root} is not built as adjourn builds it: {names}. "
+            "It may change what is written to it",
             way_out="start with a new store: adjourn run --store DIR -- COMMAND",
         )
 

@@ -1,7 +1,4 @@
-"""Looks at what a command depends on.
-
-The program that PATH finds, and the files that its words name.
-"""
+"""Finds what a command depends on: its program on PATH, and the files in its arguments."""
 
 import os
 import re
@@ -11,17 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from adjourn.core.call import COMMAND, Command, argv_of
 from adjourn.core.policy.surroundings import NOT_PINNED, Surroundings
+from adjourn.system.files import spelled
 from adjourn.system.pinning import (
     DIGEST,
-    Place,
-    Readers,
+    FileLookup,
+    Interpreters,
     can_be_leased,
     digest_of,
     is_out_of_reach,
     name_of,
     opened,
     plan_start,
-    spelled,
 )
 from adjourn.system.shortage import hinders_looking
 
@@ -51,30 +48,31 @@ def search_path(first: str | None, inherited: Mapping[str, str]) -> str:
 def look_at(
     command: Command, *, path: str, own: str = "", workspace: str | None = None
 ) -> Surroundings:
-    """Return where a command's programs are, and digests: of them, of what interprets them, of the files that they are given.
+    """Return where a command's programs are, and the digests of all files that it depends on.
 
-    `own` is this very adjourn, which the word `adjourn` means wherever else one may lie.
-    A call may run elsewhere than in the `workspace` of its task. The project is that of the workspace.
+    These are its programs, their interpreters, and the files that they are given. `own` is this
+    very adjourn, which the word `adjourn` means. A call may run elsewhere than in the `workspace`
+    of its task: the project is that of the workspace.
     """
     # Seldom needed: most commands only decide
     from adjourn.core.policy.commands import all_steps, named_programs, steps_of
 
     step = steps_of(COMMAND, {"argv": argv_of(command)})
     steps = [each for each in all_steps(step) if each.words] if step else []
-    place = Place(command.cwd, path, own=own)
+    lookup = FileLookup(command.cwd, path, own=own)
     programs: dict[str, str] = {}
-    readers: dict[str, Readers] = {}
+    readers: dict[str, Interpreters] = {}
     found: list[str] = []
     for word in dict.fromkeys(word for each in steps for word in named_programs(each)):
-        program = place.program(word)
+        program = lookup.program(word)
         if program is None:
             continue
         programs[word] = program
-        readers[word] = place.readers(program)
+        readers[word] = lookup.interpreters(program)
         found += [program, *readers[word].named, *readers[word].searched]
     code = list(found)  # what is run; of the operands, what an interpreter is given
     for each in steps:
-        operands = [name for word in each.words[1:] for name in _named(word, place)]
+        operands = [name for word in each.words[1:] for name in _named(word, lookup)]
         found += operands
         code += operands if _INTERPRETER.fullmatch(os.path.basename(each.words[0])) else []
 
@@ -82,8 +80,8 @@ def look_at(
     # program will open it.
     files: dict[str, str] = {}
     for file in found:
-        files.setdefault(spelled(name_of(place.whole(file))), place.whole(file))
-    pinned = _pinned(command.argv, place)
+        files.setdefault(spelled(name_of(lookup.absolute(file))), lookup.absolute(file))
+    pinned = _pinned(command.argv, lookup)
     states = {
         name: _state(file, is_pinned=name in pinned) if number < MOST else _BEYOND
         for number, (name, file) in enumerate(files.items())
@@ -93,18 +91,22 @@ def look_at(
     root = spelled(root)
     outermost = programs.get(command.argv[0])
     return Surroundings(
-        program=outermost and spelled(name_of(place.whole(outermost))),
+        program=outermost and spelled(name_of(lookup.absolute(outermost))),
         programs={
-            word: spelled(os.path.realpath(place.whole(program)))
+            word: spelled(os.path.realpath(lookup.absolute(program)))
             for word, program in programs.items()
         },
         files=states,
         pinned=frozenset(name for name in pinned if states.get(name, "").startswith(DIGEST)),
         root=root,
-        content=_content(code, states, place, root=root),
-        readers={word: _places(each.named, place) for word, each in readers.items() if each.named},
+        content=_content(code, states, lookup, root=root),
+        readers={
+            word: _real_paths(each.named, lookup) for word, each in readers.items() if each.named
+        },
         searched={
-            word: _places(each.searched, place) for word, each in readers.items() if each.searched
+            word: _real_paths(each.searched, lookup)
+            for word, each in readers.items()
+            if each.searched
         },
         near=frozenset(
             word
@@ -119,7 +121,7 @@ def look_at(
     )
 
 
-def _doubt(readers: Readers, *, is_elsewhere: bool) -> str:
+def _doubt(readers: Interpreters, *, is_elsewhere: bool) -> str:
     """Return why the interpreters of a script may be others, if so."""
     near = [each for each in readers.searched if is_elsewhere and not os.path.isabs(each)]
     return readers.doubt or (
@@ -131,18 +133,18 @@ def _is_below(path: str, directory: str) -> bool:
     return f"{path}/".startswith(f"{directory.rstrip('/')}/")
 
 
-def _places(files: Iterable[str], place: Place) -> tuple[str, ...]:
+def _real_paths(files: Iterable[str], lookup: FileLookup) -> tuple[str, ...]:
     """Return where files really are."""
-    return tuple(spelled(os.path.realpath(place.whole(file))) for file in files)
+    return tuple(spelled(os.path.realpath(lookup.absolute(file))) for file in files)
 
 
 def _content(
-    code: Iterable[str], states: Mapping[str, str], place: Place, *, root: str
+    code: Iterable[str], states: Mapping[str, str], lookup: FileLookup, *, root: str
 ) -> dict[str, str]:
     """Return the digests of those of the files that belong to the repository."""
     found: dict[str, str] = {}
     for file in code:
-        whole = place.whole(file)
+        whole = lookup.absolute(file)
         where = spelled(os.path.realpath(whole))
         if where.startswith(f"{root.rstrip('/')}/"):
             found[where] = states[spelled(name_of(whole))].removesuffix(NOT_PINNED)
@@ -154,32 +156,32 @@ def project_of(workspace: str) -> str:
 
     The outermost one below the home directory, else itself.
     """
-    root = place = os.path.realpath(workspace)
+    root = directory = os.path.realpath(workspace)
     home = os.path.realpath(os.path.expanduser("~"))
-    while place not in {home, os.path.dirname(place)}:
-        git = os.path.join(place, ".git")
+    while directory not in {home, os.path.dirname(directory)}:
+        git = os.path.join(directory, ".git")
         # Codex's sandbox leaves an empty one in /tmp
         if os.path.isfile(git) or os.path.lexists(os.path.join(git, "HEAD")):
-            root = place
-        place = os.path.dirname(place)
+            root = directory
+        directory = os.path.dirname(directory)
     return root
 
 
-def _named(word: str, place: Place) -> Iterator[str]:
+def _named(word: str, lookup: FileLookup) -> Iterator[str]:
     """Yield the files that a word names, by itself or after an equals sign."""
     if word.startswith(_OURS):
         return
     for name in dict.fromkeys((word, word.partition("=")[2])):
-        if name and "\0" not in name and os.path.exists(place.whole(name)):
+        if name and "\0" not in name and os.path.exists(lookup.absolute(name)):
             yield name
 
 
-def _pinned(argv: tuple[str, ...], place: Place) -> set[str]:
-    """Return the files that others can write and whose very bytes the start of a command executes, by their names."""
-    start = plan_start(argv, place) if argv else None
+def _pinned(argv: tuple[str, ...], lookup: FileLookup) -> set[str]:
+    """Return, by name, the writable files whose very bytes the start of a command executes."""
+    start = plan_start(argv, lookup) if argv else None
     if start is None:
         return set()
-    program, script = place.whole(start.program), place.whole(start.script)
+    program, script = lookup.absolute(start.program), lookup.absolute(start.script)
     pinned: set[str] = set()
     if not is_out_of_reach(program) and can_be_leased(program):
         pinned.add(spelled(name_of(program)))
@@ -212,9 +214,10 @@ def _state(file: str, *, is_pinned: bool) -> str:
 
 
 def _kept_digest_of(fd: int) -> str:
-    """Return the digest of a file that only root can change; one that lies still is not read again by this process.
+    """Return the digest of a file that only root can change; one at rest is read only once.
 
-    Of no other file is a digest kept: a shared mapping changes bytes and leaves the file's times as they were.
+    Of no other file is a digest kept: a shared mapping changes bytes and leaves the file's times as
+    they were.
     """
     before = _version(fd)
     known = _known.get(before)

@@ -51,7 +51,7 @@ def is_used(root: str) -> bool:
 
 
 def write_request(root: str, task_id: str, clarification: Clarification) -> None:
-    """Write a request for whoever answers."""
+    """Write a request, to be answered in a response file."""
     private_directory(os.path.join(root, _FOLDER))
     content = text.request_text(
         clarification, agent_id=task_id, checkpoint_path=checkpoint_path(root, task_id)

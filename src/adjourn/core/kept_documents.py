@@ -1,0 +1,177 @@
+"""What is kept beside the tables, each with its name and its type.
+
+A task, or the store, keeps a document under a name. Every name is declared here, and nowhere else,
+with how its value becomes bytes and is read from them. Documents of `bytes` belong to parts that
+core does not know: those encode them themselves. (One is declared elsewhere: `places`, in
+core.namespaces, which short commands read.)
+"""
+
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from adjourn.core.agent.calls import CallResult, Report
+from adjourn.core.authority.signed import Signed
+from adjourn.core.call import Call
+from adjourn.core.clarification import Clarification
+from adjourn.core.diffstat import Noted
+from adjourn.core.digest import sha256
+from adjourn.core.plan.plan import Record
+
+T = TypeVar("T")
+
+
+class Reads(Protocol):
+    """A view of the store, as far as documents go."""
+
+    def document(self, task_id: str, name: str) -> bytes | None:
+        """Return what a task keeps under that name, if anything."""
+        ...
+
+    def shared_document(self, name: str) -> bytes | None:
+        """Return what the store keeps under that name, if anything."""
+        ...
+
+
+class Writes(Protocol):
+    """A transaction of the store, as far as documents go."""
+
+    def keep_document(self, task_id: str, name: str, body: bytes | None) -> None:
+        """Keep a document of a task; None keeps nothing."""
+        ...
+
+    def keep_shared_document(self, name: str, body: bytes) -> None:
+        """Keep a document of the store."""
+        ...
+
+
+class TaskDocument(Generic[T]):
+    """A document that a task keeps under one name."""
+
+    def __init__(
+        self, name: str, encode: Callable[[T], bytes], decode: Callable[[bytes], T]
+    ) -> None:
+        self.name = name
+        self.encode = encode
+        self.decode = decode
+
+    def of(self, part: str | int) -> "TaskDocument[T]":
+        """Return the document of one run, call or ask, where a task keeps one for each."""
+        return TaskDocument(f"{self.name}{part}", self.encode, self.decode)
+
+    def read(self, view: Reads, task_id: str) -> T | None:
+        """Return what a task keeps, if anything."""
+        body = view.document(task_id, self.name)
+        return None if body is None else self.decode(body)
+
+    def keep(self, rows: Writes, task_id: str, value: T) -> None:
+        """Keep a value in the place of what was there."""
+        rows.keep_document(task_id, self.name, self.encode(value))
+
+    def drop(self, rows: Writes, task_id: str) -> None:
+        """Keep nothing any more."""
+        rows.keep_document(task_id, self.name, None)
+
+    def read_of(self, view: Reads, call: Call) -> T | None:
+        """Return what is kept for a call, if anything."""
+        return self.of(call.tool_call_id).read(view, call.task_id)
+
+    def keep_of(self, rows: Writes, call: Call, value: T) -> None:
+        """Keep a value for a call."""
+        self.of(call.tool_call_id).keep(rows, call.task_id, value)
+
+
+class SharedDocument(Generic[T]):
+    """A document that the store keeps, one for each key."""
+
+    def __init__(
+        self, prefix: str, encode: Callable[[T], bytes], decode: Callable[[bytes], T]
+    ) -> None:
+        self._prefix = prefix
+        self._encode = encode
+        self._decode = decode
+
+    def read(self, view: Reads, key: str = "") -> T | None:
+        """Return what the store keeps, if anything; a transaction holds its row until it ends."""
+        body = view.shared_document(self._prefix + key)
+        return None if body is None else self._decode(body)
+
+    def keep(self, rows: Writes, value: T, key: str = "") -> None:
+        """Keep a value in the place of what was there."""
+        rows.keep_shared_document(self._prefix + key, self._encode(value))
+
+
+def _raw(name: str) -> TaskDocument[bytes]:
+    return TaskDocument(name, bytes, bytes)
+
+
+def _number(name: str) -> TaskDocument[int]:
+    return TaskDocument(name, lambda number: str(number).encode(), int)
+
+
+def _json(name: str, type_: type[T]) -> TaskDocument[T]:
+    return TaskDocument(
+        name, msgspec.json.encode, lambda body: msgspec.json.decode(body, type=type_)
+    )
+
+
+def _encode_reach(reach: tuple[int, int]) -> bytes:
+    return f"{reach[0]} {reach[1]}".encode()
+
+
+def _decode_reach(body: bytes) -> tuple[int, int]:
+    began, reached = body.split()
+    return int(began), int(reached)
+
+
+# --- of a call: NAME and the name of the call -----------------------------------------------------
+
+RESULT = _json("result:", CallResult)  # what a call gave back
+ORIGINAL = _raw("original:")  # the bytes of a call before a person edited it
+EDITABLE = _raw("editable:")  # the schema of arguments that its process takes in place of its own
+
+# --- of an ask, or a run --------------------------------------------------------------------------
+
+SIGNED = _json("signed:", Signed)  # and an ask's id: the signature under its reply
+REPORT = _json("report:", Report)  # and a run's number: what an agent's run reported
+# And a run's number: the messages before its session, and all of them when it ended
+REACHED = TaskDocument("reached:", _encode_reach, _decode_reach)
+
+# --- of a task ------------------------------------------------------------------------------------
+
+SAVED = _raw("saved")  # what its process saved for the next run, as JSON
+CLARIFICATION = _json("clarification", Clarification)  # the newest
+CHECKPOINT = _raw("checkpoint")  # the checkpoint file that its process left
+RESPONSE = _raw("response")  # the digest of the response file that was taken
+BATCH = _json("batch", list[int])  # the numbers of the newest calls; 0: its driver just makes it
+BEGAN = _number("began")  # how many messages belong to sessions before the last restart
+HEAD = _raw("head")  # what its workspace had checked out at a pause (supervision.workspace_notes)
+BEFORE = _raw("before")  # its workspace before it began (workspace.sketch)
+CHANGES = _json("changes", Noted)  # what it changed, when its work was done
+
+
+# --- of a driver ----------------------------------------------------------------------------------
+
+SESSION = _raw("session")  # a copy of the file in which a provider keeps its session
+CLAUDE = _raw("claude")  # what a driver knows of its session (runners.claude.memory)
+CODEX = _raw("codex")  # (runners.codex.memory)
+TOOLS = _raw("tools")  # the tools that others bring (runners.agent.driver)
+UNMADE = _raw("unmade")  # calls of the agent that were not made (runners.agent.calls)
+
+# --- of the store ---------------------------------------------------------------------------------
+
+POLICY = SharedDocument("policy:", bytes, bytes)  # and its digest
+# And the digest of its path: what was begun of a plan
+PLAN = SharedDocument(
+    "plan:", msgspec.json.encode, lambda body: msgspec.json.decode(body, type=Record)
+)
+# And the digest of its path. It is never kept: whoever reads it holds it, so that of two tasks of
+# plans that begin at the same moment one waits for the other.
+WORKSPACE = SharedDocument("workspace:", bytes, bytes)
+USED_ONCE = SharedDocument("", bytes, bytes)  # and the name of a decision that counts once
+
+
+def plan_key(path: str) -> str:
+    """Return the key of a plan, which is known by its path."""
+    return sha256(path.encode()).hex()
