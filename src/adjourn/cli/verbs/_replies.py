@@ -48,8 +48,10 @@ def reply_to(
     if controller and is_signed:
         from adjourn.cli.verbs._signing import record_signed
 
-        return record_signed(session, controller, replies, by=by, key=sign, save=save)
-    return print_settled(session, decisions, decisions.decide(replies, by=by))
+        settled = record_signed(session, controller, replies, by=by, key=sign, save=save)
+    else:
+        settled = decisions.decide(replies, by=by)
+    return print_settled(session, decisions, settled) if settled is not None else 0
 
 
 def read_ids(ids: Sequence[str]) -> list[str]:

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 import msgspec
 
 from adjourn.cli.session import Session
-from adjourn.cli.verbs._replies import print_settled
 from adjourn.controller.controller import Controller
-from adjourn.core import exits
-from adjourn.core.ask import Principal, Reply
+from adjourn.core.ask import Ask, Principal, Reply
 from adjourn.core.authority.signed import LARGEST, DecisionFile, Signed, document_of
 from adjourn.core.errors import Conflict, Misuse
 from adjourn.system.files import write_whole
@@ -24,8 +22,8 @@ def record_signed(
     by: Principal,
     key: str | None,
     save: str | None,
-) -> int:
-    """Sign replies and record them, or write them to a new file."""
+) -> list[Ask] | None:
+    """Sign replies and record them; with `save`, write them to a new file and return None."""
     if key is None:
         raise Misuse(
             "--save goes with --sign: what is not signed proves nothing",
@@ -34,8 +32,7 @@ def record_signed(
     decisions = [document_of(controller.signing.decision_on(reply)) for reply in replies]
     signed = [Signed(document=each, signature=sign(each.encode(), key=key)) for each in decisions]
     if save is None:
-        settled = controller.signing.decide_signed(signed, carried_by=by)
-        return print_settled(session, controller.decisions, settled)
+        return controller.signing.decide_signed(signed, carried_by=by)
 
     path = os.path.abspath(save)
     content = msgspec.json.encode(DecisionFile(decisions=tuple(signed)))
@@ -55,4 +52,4 @@ def record_signed(
         noun = "decision" if len(signed) == 1 else "decisions"
         session.print(f"Signed {len(signed)} {noun}; nothing is recorded yet.")
         session.print(f"Record with: {session.commands('decide', path)}")
-    return exits.COMPLETED
+    return None
