@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from _figures import Figure, report, words
 
 from adjourn.core.policy.file import read_policy
+from adjourn.core.policy.judge import judge as judge_call
 from adjourn.core.policy.judgement import Action
 from adjourn.core.policy.policy import Origin, Policy, decode_policy, encode_policy
 from adjourn.core.policy.surroundings import Surroundings
@@ -104,8 +105,8 @@ def policy(text: str) -> Policy:
 
 def judge(rules: Policy, argv: Sequence[str]) -> Action:
     """Judge a command."""
-    return rules.judge(
-        "command", {"argv": list(argv)}, surroundings=SEEN, workspace="/work", now=0
+    return judge_call(
+        rules, "command", {"argv": list(argv)}, surroundings=SEEN, workspace="/work", now=0
     ).action
 
 

@@ -307,7 +307,7 @@ def test_nothing_of_it_is_loaded_where_people_decide(shell: Shell) -> None:
             "tomllib",
         }
         kept_out |= {
-            "adjourn.core.text.redact",
+            "adjourn.core.redact",
             "adjourn.core.edit.edit",
             "adjourn.core.edit.schema",
             "difflib",

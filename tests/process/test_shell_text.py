@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from adjourn.core.policy.commands import all_steps, steps_of
+from adjourn.core.policy.judge import judge
 from adjourn.core.policy.judgement import Action, Effect
 from adjourn.core.policy.policy import Policy
 from tests.needs import needs
@@ -259,8 +260,13 @@ def stage(probes: Path, tmp_path: Path) -> Stage:
 
 
 def is_auto(rules: Policy, text: str) -> bool:
-    found = rules.judge(
-        "command", {"argv": ["sh", "-c", text]}, surroundings=seen(), workspace=WORKSPACE, now=NOW
+    found = judge(
+        rules,
+        "command",
+        {"argv": ["sh", "-c", text]},
+        surroundings=seen(),
+        workspace=WORKSPACE,
+        now=NOW,
     )
     return found.action is Action.AUTO
 
@@ -445,7 +451,8 @@ def test_what_is_forbidden_is_forbidden_behind_what_is_not_understood(text: str)
         f"x $(rm -r /) {text}",
         f'x "`rm -r /`" {text}',
     ):
-        found = rules.judge(
+        found = judge(
+            rules,
             "command",
             {"argv": ["sh", "-c", hidden]},
             surroundings=seen(),
@@ -532,8 +539,8 @@ def test_a_rule_that_leaves_nothing_open_speaks_for_what_the_wrapper_starts() ->
 def test_a_rule_that_leaves_nothing_open_does_not_speak_for_a_fake_program(command: str) -> None:
     rules = policy(f"[[rule]]\nargs = {split(command)}\naction = 'auto'\neffect = 'read_only'")
     arguments = {"argv": split(command)}
-    found = rules.judge("command", arguments, surroundings=seen(), workspace=WORKSPACE, now=NOW)
+    found = judge(rules, "command", arguments, surroundings=seen(), workspace=WORKSPACE, now=NOW)
     assert (found.action, found.effect) == (Action.AUTO, Effect.READ_ONLY)
     fake = seen("a", at=f"{WORKSPACE}/a")
-    found = rules.judge("command", arguments, surroundings=fake, workspace=WORKSPACE, now=NOW)
+    found = judge(rules, "command", arguments, surroundings=fake, workspace=WORKSPACE, now=NOW)
     assert (found.action, found.effect) == (Action.PROMPT, Effect.UNKNOWN)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from adjourn.core.policy.judge import judge
 from adjourn.core.policy.judgement import Action
 from adjourn.core.policy.surroundings import Surroundings
 from tests.unit.policies import judged, policy, seen
@@ -202,8 +203,13 @@ def test_rules_that_let_pass_take_no_option_in_between() -> None:
 
 
 def test_a_shell_tool_of_an_agent_cannot_pass_either() -> None:
-    found = policy(rules("git", "push")).judge(
-        "Bash", {"command": "git -C . push"}, surroundings=seen(), workspace="/project", now=0
+    found = judge(
+        policy(rules("git", "push")),
+        "Bash",
+        {"command": "git -C . push"},
+        surroundings=seen(),
+        workspace="/project",
+        now=0,
     )
     assert found.action is Action.NEVER
 
@@ -265,8 +271,13 @@ def test_a_rule_that_forbids_a_path_also_forbids_the_name_that_may_lead_there(
         if is_text
         else ["xargs", *padding, "drop", "all"]
     )
-    found = policy(text).judge(
-        "command", {"argv": words}, surroundings=Surroundings(), workspace="/project", now=0
+    found = judge(
+        policy(text),
+        "command",
+        {"argv": words},
+        surroundings=Surroundings(),
+        workspace="/project",
+        now=0,
     )
     assert found.action is Action.NEVER
 

@@ -1,7 +1,7 @@
 """Short ways to a policy and to what it says of a command."""
 
 from adjourn.core.policy.file import read_policy
-from adjourn.core.policy.judge import allowed_call
+from adjourn.core.policy.judge import allowed_call, judge
 from adjourn.core.policy.judgement import Judgement
 from adjourn.core.policy.policy import Allowance, Policy
 from adjourn.core.policy.surroundings import Surroundings
@@ -35,8 +35,8 @@ def policy(text: str, *, allowances: tuple[Allowance, ...] = ()) -> Policy:
 def judged(rules: str | Policy, *words: str) -> Judgement:
     """Return what a policy says of a command."""
     found = policy(rules) if isinstance(rules, str) else rules
-    return found.judge(
-        "command", {"argv": list(words)}, surroundings=seen(), workspace=WORKSPACE, now=NOW
+    return judge(
+        found, "command", {"argv": list(words)}, surroundings=seen(), workspace=WORKSPACE, now=NOW
     )
 
 

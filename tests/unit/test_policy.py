@@ -12,8 +12,9 @@ from adjourn.core.ask import Approver, Terms
 from adjourn.core.call import Json
 from adjourn.core.policy.commands import programs_of
 from adjourn.core.policy.file import read_policy
+from adjourn.core.policy.judge import judge, judge_since
 from adjourn.core.policy.judgement import Action, Effect, Judgement, Never
-from adjourn.core.policy.policy import NO_POLICY, Policy, decode_policy, encode_policy, judge_since
+from adjourn.core.policy.policy import NO_POLICY, Policy, decode_policy, encode_policy
 from adjourn.core.policy.surroundings import Surroundings
 from tests.unit.policies import NOW, WORKSPACE, allowance, judged, policy, seen
 
@@ -30,7 +31,7 @@ effect = "read_only"
 
 def test_without_a_rule_a_call_needs_a_person() -> None:  # A-R70
     assert (
-        NO_POLICY.judge("command", {"argv": ["ls"]}, workspace=WORKSPACE, now=NOW).action
+        judge(NO_POLICY, "command", {"argv": ["ls"]}, workspace=WORKSPACE, now=NOW).action
         is Action.PROMPT
     )
 
@@ -106,8 +107,8 @@ def test_an_auto_rule_matches_its_program_as_it_is_written_only() -> None:
 
 def test_a_fake_program_inside_the_workspace_is_not_the_one_that_is_meant() -> None:
     fake = seen("ls", at=f"{WORKSPACE}/bin/ls")
-    found = policy(READS).judge(
-        "command", {"argv": ["ls"]}, surroundings=fake, workspace=WORKSPACE, now=NOW
+    found = judge(
+        policy(READS), "command", {"argv": ["ls"]}, surroundings=fake, workspace=WORKSPACE, now=NOW
     )
     assert found.action is Action.PROMPT
     assert found.effect is Effect.UNKNOWN
@@ -116,7 +117,7 @@ def test_a_fake_program_inside_the_workspace_is_not_the_one_that_is_meant() -> N
 
 def test_a_program_that_nobody_looked_for_needs_a_person() -> None:
     assert (
-        policy(READS).judge("command", {"argv": ["ls"]}, workspace=WORKSPACE, now=NOW).action
+        judge(policy(READS), "command", {"argv": ["ls"]}, workspace=WORKSPACE, now=NOW).action
         is Action.PROMPT
     )
 
@@ -125,11 +126,14 @@ def test_a_rule_may_name_a_program_of_the_workspace_by_its_path() -> None:
     text = '[[rule]]\nargs = ["./check.sh"]\naction = "auto"'
     there = seen("./check.sh", at=f"{WORKSPACE}/check.sh")
     assert (
-        policy(text)
-        .judge(
-            "command", {"argv": ["./check.sh"]}, surroundings=there, workspace=WORKSPACE, now=NOW
-        )
-        .action
+        judge(
+            policy(text),
+            "command",
+            {"argv": ["./check.sh"]},
+            surroundings=there,
+            workspace=WORKSPACE,
+            now=NOW,
+        ).action
         == "auto"
     )
 
@@ -153,14 +157,14 @@ def test_the_arguments_of_another_tool_are_matched_by_name() -> None:
         ("/srv/../etc/passwd", "prompt"),
     ):
         assert (
-            rules.judge(
-                "read_file", {"path": path, "lines": 3}, workspace=WORKSPACE, now=NOW
+            judge(
+                rules, "read_file", {"path": path, "lines": 3}, workspace=WORKSPACE, now=NOW
             ).action
             == action
         )
-    assert rules.judge("read_file", {}, workspace=WORKSPACE, now=NOW).action == "prompt"
+    assert judge(rules, "read_file", {}, workspace=WORKSPACE, now=NOW).action == "prompt"
     assert (
-        rules.judge("write_file", {"path": "/srv/a"}, workspace=WORKSPACE, now=NOW).action
+        judge(rules, "write_file", {"path": "/srv/a"}, workspace=WORKSPACE, now=NOW).action
         == "prompt"
     )
 
@@ -170,11 +174,11 @@ def test_arguments_that_are_no_text_are_matched_as_json() -> None:
         '[[rule]]\ntool = "scale"\nargs = { count = "[0-9]", dry = "true" }\naction = "auto"'
     )
     assert (
-        rules.judge("scale", {"count": 3, "dry": True}, workspace=WORKSPACE, now=NOW).action
+        judge(rules, "scale", {"count": 3, "dry": True}, workspace=WORKSPACE, now=NOW).action
         == "auto"
     )
     assert (
-        rules.judge("scale", {"count": 30, "dry": True}, workspace=WORKSPACE, now=NOW).action
+        judge(rules, "scale", {"count": 30, "dry": True}, workspace=WORKSPACE, now=NOW).action
         == "prompt"
     )
 
@@ -189,8 +193,8 @@ def test_the_text_of_a_shell_tool_is_judged_command_by_command(tool: str) -> Non
         ("ls; rm x", "never"),
     ):
         assert (
-            rules.judge(
-                tool, {"command": text}, surroundings=seen(), workspace=WORKSPACE, now=NOW
+            judge(
+                rules, tool, {"command": text}, surroundings=seen(), workspace=WORKSPACE, now=NOW
             ).action
             == action
         )
@@ -198,8 +202,13 @@ def test_the_text_of_a_shell_tool_is_judged_command_by_command(tool: str) -> Non
 
 def test_a_pattern_over_shell_text_lets_nothing_pass() -> None:
     rules = policy('[[rule]]\ntool = "Bash"\nargs = { command = "git *" }\naction = "auto"')
-    found = rules.judge(
-        "Bash", {"command": "git status; rm x"}, surroundings=seen(), workspace=WORKSPACE, now=NOW
+    found = judge(
+        rules,
+        "Bash",
+        {"command": "git status; rm x"},
+        surroundings=seen(),
+        workspace=WORKSPACE,
+        now=NOW,
     )
     assert found.action is Action.PROMPT
 
@@ -208,7 +217,7 @@ def test_a_pattern_over_shell_text_lets_nothing_pass() -> None:
 def test_words_that_cannot_be_read_need_a_person(argv: object) -> None:
     rules = policy('[[rule]]\naction = "auto"')
     arguments = cast("dict[str, Json]", {"argv": argv})  # a wrong value is the point
-    found = rules.judge("command", arguments, workspace=WORKSPACE, now=NOW)
+    found = judge(rules, "command", arguments, workspace=WORKSPACE, now=NOW)
     assert found.action is Action.PROMPT
 
 
@@ -287,22 +296,24 @@ def test_an_always_allow_rule_ends_with_its_day_its_workspace_and_its_program() 
     rules = policy("", allowances=(allowance("make"),))
     words = {"argv": ["make"]}
     assert (
-        rules.judge("command", words, surroundings=seen(), workspace=WORKSPACE, now=NOW + 10).action
+        judge(
+            rules, "command", words, surroundings=seen(), workspace=WORKSPACE, now=NOW + 10
+        ).action
         == "auto"
     )
     assert (
-        rules.judge(
-            "command", words, surroundings=seen(), workspace=WORKSPACE, now=NOW + 1000
+        judge(
+            rules, "command", words, surroundings=seen(), workspace=WORKSPACE, now=NOW + 1000
         ).action
         == "prompt"
     )
     assert (
-        rules.judge("command", words, surroundings=seen(), workspace="/elsewhere", now=NOW).action
+        judge(rules, "command", words, surroundings=seen(), workspace="/elsewhere", now=NOW).action
         == "prompt"
     )
     other = seen("make", at="/opt/bin/make")
     assert (
-        rules.judge("command", words, surroundings=other, workspace=WORKSPACE, now=NOW).action
+        judge(rules, "command", words, surroundings=other, workspace=WORKSPACE, now=NOW).action
         == "prompt"
     )
 

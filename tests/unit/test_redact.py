@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from adjourn.core.ask import AskKind
 from adjourn.core.call import Command, arguments_of, command_body, command_of, portable
 from adjourn.core.errors import Misuse
+from adjourn.core.redact import Redactor, is_tame, mark, plainly
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
-from adjourn.core.text.redact import Redactor, is_tame, mark, plainly
 from adjourn.testing.values import a_call, a_run, a_spec, a_task, an_approval
 from tests.secrets import OWN_PATTERN, Canary, canaries
 

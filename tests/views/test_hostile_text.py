@@ -9,9 +9,9 @@ from adjourn.core.agent.calls import Look
 from adjourn.core.agent.transcript import Assistant, Message, Tally, ToolCall, ToolResult, User
 from adjourn.core.call import Command, command_body, tool_body
 from adjourn.core.documents import ResumabilityDoc, WorkspaceDoc
+from adjourn.core.redact import Redactor
 from adjourn.core.scene import Scene
 from adjourn.core.states import AskState, TaskState
-from adjourn.core.text.redact import Redactor
 from adjourn.core.text.render import WHOLE, Cut
 from adjourn.core.trail.events import Happened
 from adjourn.testing.values import (

@@ -174,7 +174,7 @@ def close_run(controller: Controller, root: str, task: Task) -> None:
         if clarification is None or not any(view.ask(ask).is_open for ask in clarification.asks):
             return
     # Most runs wait for no clarification, and the patterns of the redactor are slow to compile
-    from adjourn.core.text.redact import Redactor
+    from adjourn.core.redact import Redactor
 
     log.say(log.TRACKED.format(agent=task.id))
     log.say(log.QUESTION)

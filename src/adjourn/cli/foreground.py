@@ -27,10 +27,10 @@ from adjourn.core.errors import (
     StoreRefused,
     WorkspaceBusy,
 )
+from adjourn.core.redact import plainly
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Run, Task
-from adjourn.core.text.redact import plainly
 from adjourn.core.text.render import prose
 from adjourn.core.text.when import span
 from adjourn.settings.config import has_config

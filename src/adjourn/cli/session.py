@@ -22,8 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # start-up is a hot path: a short verb loads none of these
     from adjourn.controller.controller import Controller
     from adjourn.core.documents import Manifest
+    from adjourn.core.redact import Redactor
     from adjourn.core.scene import Scene
-    from adjourn.core.text.redact import Redactor
 
 
 class Session:
@@ -187,7 +187,7 @@ class Session:
         return error.exit_code
 
     def _print_error(self, error: AdjournError) -> None:
-        from adjourn.core.text.redact import Redactor
+        from adjourn.core.redact import Redactor
 
         try:
             redactor = self.open_redactor()

@@ -25,9 +25,9 @@ from adjourn.core.kept_documents import BATCH, REPORT, RESULT
 from adjourn.core.outcome import Exit
 from adjourn.core.policy.judgement import Judgement
 from adjourn.core.policy.opening import Way, way_of
-from adjourn.core.reason import Grounds, NoReason, Reason
 from adjourn.core.states import CallMove, CallState
 from adjourn.core.task import TRIES, ProcessId, Run, Task, number_of_run, task_of_run
+from adjourn.core.trail.reason import Grounds, NoReason, Reason
 from adjourn.ports.world import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
 
 UNMARKED = "its start could not be marked on disk"

@@ -15,9 +15,9 @@ from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadyDone
 from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, EDITABLE, ORIGINAL, RESPONSE
 from adjourn.core.policy.judgement import Judgement
-from adjourn.core.reason import NoReason, Reason, is_known
 from adjourn.core.states import AskMove, AskState, CallMove, CallState, allows_ask
 from adjourn.core.task import Run, Task
+from adjourn.core.trail.reason import NoReason, Reason, is_known
 from adjourn.ports.store import Turn, View
 from adjourn.ports.world import StartMark
 

@@ -8,9 +8,9 @@ import msgspec
 
 from adjourn.controller.transaction import Transaction
 from adjourn.core.call import COMMAND, Call
-from adjourn.core.reason import is_known
 from adjourn.core.states import CallMove
 from adjourn.core.task import Run, number_of_run
+from adjourn.core.trail.reason import is_known
 from adjourn.ports.store import View
 from adjourn.ports.world import NeverStarted, Processes, ShimState, StillRuns, Vanished
 

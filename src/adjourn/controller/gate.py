@@ -25,6 +25,7 @@ from adjourn.core.call import (
 )
 from adjourn.core.errors import BadPolicy
 from adjourn.core.policy.commands import steps_of, words_of
+from adjourn.core.policy.judge import judge, judge_since
 from adjourn.core.policy.judgement import Action, Effect, Judgement, approved_on, is_stricter
 from adjourn.core.policy.locations import directory_of, links_among, links_in, named_paths
 from adjourn.core.policy.opening import Obstacle, Opening, OwnAsk, Way, way_of
@@ -33,13 +34,12 @@ from adjourn.core.policy.policy import (
     Policy,
     decode_policy,
     encode_policy,
-    judge_since,
     open_since,
 )
 from adjourn.core.policy.surroundings import NOTHING_SEEN, Surroundings, differences, without_pins
-from adjourn.core.reason import Grounds
 from adjourn.core.states import AskMove, CallMove, CallState, Move, after, allows_ask
 from adjourn.core.task import Spec, Task
+from adjourn.core.trail.reason import Grounds
 from adjourn.ports.store import View
 from adjourn.ports.world import Clock
 
@@ -279,8 +279,13 @@ class PolicyGate:
     def _judge(self, policy: Policy, spec: Spec, body: bytes, seen: Surroundings) -> Judgement:
         arguments = arguments_of(body)
         seen = self._with_real_paths(COMMAND, arguments, seen, spec.workspace)
-        return policy.judge(
-            COMMAND, arguments, surroundings=seen, workspace=spec.workspace, now=self._clock()
+        return judge(
+            policy,
+            COMMAND,
+            arguments,
+            surroundings=seen,
+            workspace=spec.workspace,
+            now=self._clock(),
         )
 
     def _with_real_paths(

@@ -13,7 +13,10 @@ from adjourn.core.authority.signed import Decision, Signed, decision_of, require
 from adjourn.core.call import COMMAND, Call, digest_of
 from adjourn.core.errors import NotAllowed
 from adjourn.core.kept_documents import SIGNED
-from adjourn.core.reason import (
+from adjourn.core.states import AskState
+from adjourn.core.task import Run
+from adjourn.core.trail.events import Event
+from adjourn.core.trail.reason import (
     CallHistory,
     GateKind,
     Grounds,
@@ -23,9 +26,6 @@ from adjourn.core.reason import (
     history_of,
     is_carried_on,
 )
-from adjourn.core.states import AskState
-from adjourn.core.task import Run
-from adjourn.core.trail.events import Event
 from adjourn.ports.store import View
 from adjourn.ports.world import Signatures
 

@@ -31,9 +31,9 @@ from adjourn.core.kept_documents import WORKSPACE
 from adjourn.core.outcome import Exit, Failed, Interrupted, Waits
 from adjourn.core.policy.judgement import Effect, approved_on, strictest
 from adjourn.core.policy.opening import Obstacle, Opening, OwnAsk
-from adjourn.core.reason import Grounds, NoReason, Reason
 from adjourn.core.states import AskMove, CallMove, Move, TaskState
 from adjourn.core.task import TRIES, ProcessId, Run, RunState, Task, Wish, run_id
+from adjourn.core.trail.reason import Grounds, NoReason, Reason
 from adjourn.ports.store import View
 from adjourn.ports.world import Ended, NeverStarted, StillRuns, Vanished
 

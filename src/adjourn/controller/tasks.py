@@ -24,10 +24,10 @@ from adjourn.core.kept_documents import (
     plan_key,
 )
 from adjourn.core.policy.opening import Opening, Way
-from adjourn.core.reason import gate_for
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, allows
 from adjourn.core.task import Spec, Task, Wish
+from adjourn.core.trail.reason import gate_for
 from adjourn.ports.store import Turn, View
 
 # What a restart drops

@@ -13,7 +13,7 @@ from adjourn.core.policy.policy import Allowance
 from adjourn.core.text.json_text import decode_unambiguous
 from adjourn.core.text.toml import Problem
 from adjourn.core.text.when import moment, stamp
-from adjourn.settings.policies import Unreadable, read_text, rules_path
+from adjourn.settings.policy_text import Unreadable, read_text, rules_path
 from adjourn.system import lock
 from adjourn.system.files import private_directory, write_whole
 

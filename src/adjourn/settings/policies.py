@@ -5,22 +5,22 @@ import stat
 
 from adjourn.core.documents import spelled
 from adjourn.core.errors import BadPolicy
+from adjourn.core.policy.file import read_policy
 from adjourn.core.policy.judgement import Never
 from adjourn.core.policy.policy import NO_POLICY, Allowance, Include, Origin, Policy, Source
 from adjourn.core.policy.rule import Rule
 from adjourn.core.text.toml import Problem
-from adjourn.settings.config import config_directory, is_trusted
+from adjourn.settings.allow_rules import read_allowances
+from adjourn.settings.config import config_directory
 from adjourn.settings.find_store import (
     is_shared,
     nearest_policy,
     nearest_store,
     place_for_a_new_store,
 )
-from adjourn.system.files import NotRegular, open_regular
+from adjourn.settings.policy_text import RULES, Unreadable, read_text, rules_path
 
 POLICY = "policy.toml"
-RULES = "rules.toml"
-_LARGEST = 1024 * 1024
 _MOST_FILES = 32
 
 Signature = tuple[int, ...] | None
@@ -52,11 +52,6 @@ class FilePolicies:
             seen, policy = read_all(found)
             self._kept[workspace] = seen, policy
         return policy
-
-
-def rules_path() -> str:
-    """Return where the user's always-allow rules are."""
-    return os.path.join(config_directory(), RULES)
 
 
 def origins(root: str, workspace: str) -> list[Origin]:
@@ -169,16 +164,12 @@ class Gathering:
         path = rules_path()
         self.seen[path] = _signature(path)
         if self.seen[path] is not None:
-            from adjourn.settings.allow_rules import read_allowances
-
             self.allowances = read_allowances(path, self.problems)
             self.sources.append(
                 Source(path=spelled(path), kind="rules", rules=len(self.allowances))
             )
 
     def _read(self, origin: Origin, *, within: str, chain: tuple[str, ...]) -> None:
-        from adjourn.core.policy.file import read_policy
-
         path = origin.path
         self.seen[path] = _signature(path)
         if len(self.seen) > _MOST_FILES:
@@ -243,59 +234,3 @@ def _text(origin: Origin, problems: list[Problem]) -> str | None:
     except Unreadable as unreadable:
         problems.append(unreadable.problem)
         return None
-
-
-class Unreadable(Exception):
-    """A file cannot hold rules, or could be anybody's."""
-
-    def __init__(self, path: str, what: str, *, line: int = 0, column: int = 0) -> None:
-        super().__init__(what)
-        self.problem = Problem(source=path, line=line, column=column, what=what)
-
-
-def read_text(path: str, *, is_project: bool) -> str:
-    """Return the text of a plain file of a fitting size.
-
-    A user's file must be the user's own, a project's no link.
-    """
-    try:
-        fd = open_regular(path, follow_links=not is_project)
-    except NotRegular as error:
-        raise Unreadable(path, "it is not a plain file") from error
-    except OSError as error:
-        raise Unreadable(path, _reason(error, path)) from error
-    try:
-        found = os.fstat(fd)
-        if found.st_size > _LARGEST:
-            raise Unreadable(path, f"it has {found.st_size:,} bytes, and {_LARGEST:,} are the most")
-        if not is_project and not is_trusted(found):
-            raise Unreadable(path, "it can be written by others, so what it says is not followed")
-        return _decoded(path, b"".join(iter(lambda: os.read(fd, _LARGEST), b"")))
-    finally:
-        os.close(fd)
-
-
-def _reason(error: OSError, path: str) -> str:
-    if os.path.islink(path) and not os.path.exists(path):
-        return "it is a symbolic link that leads nowhere"
-    return (
-        "it is a symbolic link, and a project's policy may not be one"
-        if os.path.islink(path)
-        else str(error.strerror)
-    )
-
-
-def _decoded(path: str, content: bytes) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        column = (
-            len(
-                content[content.rfind(b"\n", 0, error.start) + 1 : error.start].decode(
-                    errors="replace"
-                )
-            )
-            + 1
-        )
-        raise Unreadable(path, "it is not UTF-8", line=line, column=column) from error

@@ -8,7 +8,7 @@ import re
 import msgspec
 
 from adjourn.core.errors import Misuse
-from adjourn.core.text.redact import Redactor
+from adjourn.core.redact import Redactor
 from adjourn.settings.config import Config, read_config
 from adjourn.system.user_state import store_key
 

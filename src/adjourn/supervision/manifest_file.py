@@ -4,8 +4,8 @@ import os
 from collections.abc import Callable
 
 from adjourn.core.documents import Manifest, encoded, manifest_of
+from adjourn.core.redact import Redactor
 from adjourn.core.scene import Scene
-from adjourn.core.text.redact import Redactor
 from adjourn.system.files import private_directory, write_whole
 from adjourn.views.commands import CommandWriter
 from adjourn.views.next_step import resume_hint

@@ -11,8 +11,8 @@ from adjourn.controller.controller import Controller
 from adjourn.core.documents import plain_json
 from adjourn.core.errors import NotFound, StoreProblem
 from adjourn.core.outbox import Outbox
+from adjourn.core.redact import Redactor, plainly
 from adjourn.core.task import Milliseconds
-from adjourn.core.text.redact import Redactor, plainly
 from adjourn.core.trail.events import Happened
 from adjourn.ports.notifier import NotDelivered, Notifier
 from adjourn.ports.world import Clock

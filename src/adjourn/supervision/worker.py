@@ -16,10 +16,10 @@ from adjourn.core.errors import (
     StoreProblem,
     WorkspaceBusy,
 )
+from adjourn.core.redact import Redactor
 from adjourn.core.settings import Drain, Settings
 from adjourn.core.states import TaskState
 from adjourn.core.task import DEFAULT_POOL, Run, Task
-from adjourn.core.text.redact import Redactor
 from adjourn.ports.store import Listener
 from adjourn.supervision.manifest_file import write_manifest
 from adjourn.supervision.shims import ActiveRun

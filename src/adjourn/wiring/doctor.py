@@ -21,7 +21,8 @@ from adjourn.process.cgroup import usable_folder
 from adjourn.runners import RunnerNames, find_kind
 from adjourn.settings.config import read_config
 from adjourn.settings.find_store import ignored_above
-from adjourn.settings.policies import FilePolicies, origins, rules_path
+from adjourn.settings.policies import FilePolicies, origins
+from adjourn.settings.policy_text import rules_path
 from adjourn.settings.principals import principals, webhooks
 from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.queue_holder import LONG, held_for, holder_of

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from adjourn.core.errors import Misuse
+from adjourn.core.redact import Redactor
 from adjourn.core.task import Milliseconds
-from adjourn.core.text.redact import Redactor
 from adjourn.notifiers import choose_kind
 from adjourn.ports.notifier import BadTable, Notifier, NotifierSettings
 from adjourn.settings.config import config_path, read_config

@@ -25,7 +25,8 @@ from adjourn.core.text.render import visible
 from adjourn.core.text.toml import Problem
 from adjourn.runners import runs_own_calls
 from adjourn.settings.allow_rules import change_allowances, read_allowances
-from adjourn.settings.policies import FilePolicies, origins, rules_path
+from adjourn.settings.policies import FilePolicies, origins
+from adjourn.settings.policy_text import rules_path
 from adjourn.views.policy import Explained
 from adjourn.wiring import new_id, now
 from adjourn.workspace.command_files import look_at, search_path

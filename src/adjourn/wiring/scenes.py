@@ -10,10 +10,10 @@ from adjourn.core.documents import ResumabilityDoc, WorkspaceDoc, resumability_d
 from adjourn.core.errors import Conflict
 from adjourn.core.kept_documents import BEGAN, ORIGINAL
 from adjourn.core.plan.plan import ItemState, Progress
+from adjourn.core.redact import Redactor
 from adjourn.core.scene import Scene
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Task
-from adjourn.core.text.redact import Redactor
 from adjourn.core.trail.events import Event
 from adjourn.supervision.workspace_notes import head_at_pause, note_changes, note_left
 from adjourn.views.commands import CommandWriter

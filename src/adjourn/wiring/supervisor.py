@@ -8,9 +8,9 @@ import msgspec
 
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import StoreProblem
+from adjourn.core.redact import Redactor
 from adjourn.core.settings import Settings
 from adjourn.core.task import TRIES
-from adjourn.core.text.redact import Redactor
 from adjourn.ports.leases import RunLeases
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.supervisors import SupervisorRecord

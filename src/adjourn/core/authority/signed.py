@@ -10,10 +10,10 @@ import msgspec
 from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.call import Call, canonical, digest_of
 from adjourn.core.errors import Conflict, NotAllowed
-from adjourn.core.reason import is_carried_on
 from adjourn.core.task import Milliseconds
 from adjourn.core.text.json_text import decode_unambiguous
 from adjourn.core.text.when import stamp
+from adjourn.core.trail.reason import is_carried_on
 
 NAMESPACE = "adjourn"
 LARGEST = 1024 * 1024

@@ -19,7 +19,7 @@ from adjourn.core.policy.commands import (
     possible_programs,
     steps_of,
 )
-from adjourn.core.policy.judgement import Action, Effect, Judgement
+from adjourn.core.policy.judgement import Action, Effect, Judgement, strictest
 from adjourn.core.policy.locations import (
     directory_of,
     joined,
@@ -38,6 +38,7 @@ from adjourn.core.task import Milliseconds
 from adjourn.core.text.render import visible
 from adjourn.core.text.when import span, stamp
 
+_NO_RULE = Judgement(why=("there is no rule at all",), is_default=True)
 _ACTIONS = tuple(Action)
 _EFFECTS: tuple[Effect, ...] = tuple(Effect)
 
@@ -62,6 +63,66 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     tightening: tuple[Rule, ...]
     allowance: Allowance | None = None
+
+
+def judge(
+    policy: Policy,
+    tool: str,
+    arguments: Mapping[str, Json],
+    *,
+    surroundings: Surroundings = NOTHING_SEEN,
+    workspace: str,
+    task: str | None = None,
+    now: Milliseconds,
+) -> Judgement:
+    """Return whether a call may run, who may let it, and on which terms."""
+    if not policy.rules and not policy.allowances:
+        return _NO_RULE
+    return explain(
+        policy,
+        tool,
+        arguments,
+        surroundings=surroundings,
+        workspace=workspace,
+        task=task,
+        now=now,
+    ).judgement
+
+
+def judge_since(
+    snapshot: Policy,
+    current: Policy,
+    tool: str,
+    arguments: Mapping[str, Json],
+    *,
+    surroundings: Surroundings = NOTHING_SEEN,
+    workspace: str,
+    task: str,
+    now: Milliseconds,
+) -> Judgement:
+    """Judge for a task that began under a snapshot: what got stricter counts, what got weaker does not.
+
+    Only an always-allow rule that names this very task counts though it came later.
+    """
+    for_the_task = tuple(each for each in current.allowances if each.task == task)
+    then = (
+        msgspec.structs.replace(snapshot, allowances=(*snapshot.allowances, *for_the_task))
+        if for_the_task
+        else snapshot
+    )
+    judgements = (
+        judge(
+            policy,
+            tool,
+            arguments,
+            surroundings=surroundings,
+            workspace=workspace,
+            task=task,
+            now=now,
+        )
+        for policy in (then, current)
+    )
+    return strictest(*judgements)
 
 
 def explain(

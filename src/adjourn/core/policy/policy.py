@@ -3,18 +3,14 @@
 Their order does not matter: in each respect the strictest wins.
 """
 
-from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
 
-from adjourn.core.call import Json, canonical
-from adjourn.core.policy.judgement import Judgement, Never, strictest
+from adjourn.core.call import canonical
+from adjourn.core.policy.judgement import Never
 from adjourn.core.policy.rule import Index, Rule
-from adjourn.core.policy.surroundings import NOTHING_SEEN, Surroundings
 from adjourn.core.task import Milliseconds
-
-_NO_RULE = Judgement(why=("there is no rule at all",), is_default=True)
 
 
 class Allowance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -64,31 +60,6 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     directories: tuple[str, ...] = ()  # open to the built-in agent beside its workspace
     sources: tuple[Source, ...] = ()
 
-    def judge(
-        self,
-        tool: str,
-        arguments: Mapping[str, Json],
-        *,
-        surroundings: Surroundings = NOTHING_SEEN,
-        workspace: str,
-        task: str | None = None,
-        now: Milliseconds,
-    ) -> Judgement:
-        """Say whether a call may run, who may let it, and on which terms."""
-        if not self.rules and not self.allowances:
-            return _NO_RULE
-        from adjourn.core.policy.judge import explain  # not needed where there is no policy
-
-        return explain(
-            self,
-            tool,
-            arguments,
-            surroundings=surroundings,
-            workspace=workspace,
-            task=task,
-            now=now,
-        ).judgement
-
     @cached_property
     def strict(self) -> Index:
         """The rules that let something pass."""
@@ -127,33 +98,3 @@ def open_since(snapshot: Policy, current: Policy) -> tuple[str, ...]:
     Those that were, and still are.
     """
     return tuple(path for path in snapshot.directories if path in current.directories)
-
-
-def judge_since(
-    snapshot: Policy,
-    current: Policy,
-    tool: str,
-    arguments: Mapping[str, Json],
-    *,
-    surroundings: Surroundings = NOTHING_SEEN,
-    workspace: str,
-    task: str,
-    now: Milliseconds,
-) -> Judgement:
-    """Judge for a task that began under a snapshot: what got stricter counts, what got weaker does not.
-
-    Only an always-allow rule that names this very task counts though it came later.
-    """
-    for_the_task = tuple(each for each in current.allowances if each.task == task)
-    then = (
-        msgspec.structs.replace(snapshot, allowances=(*snapshot.allowances, *for_the_task))
-        if for_the_task
-        else snapshot
-    )
-    judgements = (
-        policy.judge(
-            tool, arguments, surroundings=surroundings, workspace=workspace, task=task, now=now
-        )
-        for policy in (then, current)
-    )
-    return strictest(*judgements)

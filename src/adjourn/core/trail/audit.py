@@ -9,9 +9,9 @@ import msgspec
 
 from adjourn.core.ask import Ask
 from adjourn.core.errors import Misuse
-from adjourn.core.reason import missing_reason
 from adjourn.core.states import AskState
 from adjourn.core.trail.events import Chain, Event, Sealed
+from adjourn.core.trail.reason import missing_reason
 
 _SETTLING = frozenset(f"ask_{state}" for state in AskState if state is not AskState.PENDING)
 _SHORTEST = 16  # hexadecimal digits of a seal: fewer could be met by chance
