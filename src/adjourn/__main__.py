@@ -16,6 +16,7 @@ def main() -> None:
     gc.disable()
     _import_nothing_from_here()
     try:
+        # Most commands start without it (bench start)
         from adjourn.cli.app import run
 
         code = run(sys.argv[1:])

@@ -93,9 +93,14 @@ def test_a_bare_name_that_is_forbidden_is_forbidden_by_any_path(program: str) ->
 def test_a_forbidden_program_is_forbidden_under_another_name() -> None:
     there = Surroundings(program="/bin/rm", programs={"tidy": "/bin/rm"})
     assert (
-        policy(NEVER_RM)
-        .judge("command", {"argv": ["tidy"]}, surroundings=there, workspace=WORKSPACE, now=NOW)
-        .action
+        judge(
+            policy(NEVER_RM),
+            "command",
+            {"argv": ["tidy"]},
+            surroundings=there,
+            workspace=WORKSPACE,
+            now=NOW,
+        ).action
         == "never"
     )
 

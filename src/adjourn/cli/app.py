@@ -211,6 +211,7 @@ def _help_for(error: click.ClickException, argv: list[str]) -> str:
 def _of_the_system(error: OSError, session: Session) -> AdjournError:
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         with suppress(AdjournError, OSError):
+            # Most commands start without it (bench start)
             from adjourn.system.files import disk_full
 
             return disk_full(
@@ -231,6 +232,7 @@ def _of_the_system(error: OSError, session: Session) -> AdjournError:
 
 def _defect(error: Exception, session: Session) -> AdjournError:
     if session.verbose:
+        # Slow to import, and seldom needed
         import traceback
 
         lines = (

@@ -202,8 +202,10 @@ class Since(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return milliseconds since 1970."""
+        # Slow to import, and seldom needed
         from datetime import UTC, datetime
 
+        # Most commands start without it (bench start)
         from adjourn.wiring import now
 
         if isinstance(value, int):

@@ -172,6 +172,7 @@ class Session:
     def open_redactor(self) -> "Redactor":
         """Return what takes secrets out of copies; the user's patterns are read once."""
         if self._redactor is None:
+            # Most commands print no copy (bench start)
             from adjourn.settings.redaction import open_redactor
 
             self._redactor = open_redactor()
@@ -187,6 +188,7 @@ class Session:
         return error.exit_code
 
     def _print_error(self, error: AdjournError) -> None:
+        # Most commands print no copy (bench start)
         from adjourn.core.redact import Redactor
 
         try:
@@ -194,6 +196,7 @@ class Session:
         except AdjournError:  # the user's patterns cannot be used, which may be this very error
             redactor = self._redactor = Redactor()
         if self.wants_json:
+            # Only JSON needs it (bench start)
             from adjourn.core.documents import failure
 
             self.print_document(failure(error))

@@ -211,6 +211,7 @@ def exact(word: Word) -> str:
     """Return the word that was made portable."""
     if isinstance(word, str):
         return word
+    # Slow to import, and seldom needed
     from base64 import b64decode
 
     return b64decode(word.bytes).decode("utf-8", "surrogateescape")

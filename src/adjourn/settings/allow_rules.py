@@ -58,6 +58,7 @@ def read_allowances(path: str, problems: list[Problem]) -> tuple[Allowance, ...]
 
 
 def _read(text: str) -> Iterator[Allowance]:
+    # Slow to import, and seldom needed
     import tomllib
 
     for table in msgspec.convert(tomllib.loads(text), _File).allow:

@@ -92,6 +92,7 @@ def config_path(owner: int | None = None) -> str:
 
 
 def _home_of(uid: int) -> str:
+    # Slow to import, and seldom needed
     import pwd
 
     try:
@@ -119,6 +120,7 @@ def read_config(owner: int | None = None) -> Config:
 
 
 def _parsed(path: str, content: bytes) -> dict[str, Any]:
+    # Slow to import, and seldom needed
     import tomllib
 
     try:

@@ -356,6 +356,7 @@ class StoreRows:
             self._execute("forget_event", event_no, link)
 
     def outbox(self, notifier: str) -> "Outbox | None":
+        # Most commands start without it (bench start)
         from adjourn.core.outbox import Outbox
 
         row = self._one("outbox", notifier)

@@ -28,7 +28,10 @@ class FileAuthoriser:
             return Rights(scopes=ALL, is_only_user=True)
         if by.name == f"file:uid:{owner}":
             return Rights(scopes=frozenset({Scope.ANSWER}))  # files carry answers, never decisions
+        # Most commands start without it (bench start)
         from adjourn.settings.config import read_config
+
+        # Most commands start without it (bench start)
         from adjourn.settings.principals import rights_in
 
         return rights_in(read_config(owner), by)
@@ -41,6 +44,7 @@ class FileAuthoriser:
 
     def note_place(self, tx: Change, by: Principal) -> None:
         """Remember that the store is used from here."""
+        # Most commands start without it (bench start)
         from adjourn.wiring.outside_runs import note_place
 
         note_place(tx, by)
@@ -54,6 +58,7 @@ class FileSignatures:
 
     def signer(self, document: bytes, signature: str) -> str:
         """Return the name of whoever signed these very bytes and still may, or raise NotAllowed."""
+        # Only signed decisions need it (bench start)
         from adjourn.signatures import SshSignatures
 
         try:
@@ -69,6 +74,7 @@ class FileSignatures:
 
         Who could write them could sign.
         """
+        # Most commands start without it (bench start)
         from adjourn.settings.config import read_config, require_trust
 
         owner = os.stat(self._root).st_uid
@@ -82,6 +88,7 @@ class FileSignatures:
 
 def sign(document: bytes, *, key: str) -> str:
     """Return the signature of a document by a key of the person who is here."""
+    # Only signed decisions need it (bench start)
     from adjourn import signatures
 
     return signatures.sign(document, key=key)
@@ -89,6 +96,7 @@ def sign(document: bytes, *, key: str) -> str:
 
 def require_keygen() -> None:
     """Refuse to go on where no signature can be made or verified."""
+    # Only signed decisions need it (bench start)
     from adjourn import signatures
 
     signatures.require_program()

@@ -67,6 +67,7 @@ def migrate(source: str, target: str) -> Everything:
 
 def _move(source: str, move: _Move, *, is_fenced: bool) -> Everything:
     """Take the steps of a move that are still to be taken."""
+    # Only shared stores need it: its packages are optional
     from adjourn.wiring.shared import open_shared
 
     content: Everything
@@ -109,6 +110,7 @@ def _lead_to(source: str, target: str) -> None:
 
     We write the address, so it is followed.
     """
+    # Only shared stores need it: its packages are optional
     from adjourn.wiring.shared import address_of, trust_address
 
     address = msgspec.json.encode(address_of(target))
@@ -226,6 +228,7 @@ def make_roles(controller: Controller) -> None:
     # And where there is no PostgreSQL, this is the store
     if isinstance(controller.store, SqliteStore):
         raise Misuse("roles are a database's", way_out="adjourn store roles --store postgresql://…")
+    # Only shared stores need it: its packages are optional
     from adjourn.stores.postgres.store import PostgresStore
 
     assert isinstance(controller.store, PostgresStore)  # noqa: S101 -- there is no third kind

@@ -69,6 +69,7 @@ def read_contents(root: str) -> StoreContents:
 
 def _open_shared(root: str) -> "PostgresStore":
     with postgres_is_there():
+        # Only shared stores need it: its packages are optional
         from adjourn.wiring.shared import open_shared
 
         return open_shared(root)
@@ -193,6 +194,7 @@ def unfollowed_address(root: str) -> str | None:
     """
     if not is_shared(root):
         return None
+    # Only shared stores need it: its packages are optional
     from adjourn.wiring.shared import untrusted_url
 
     return untrusted_url(root)
@@ -200,6 +202,7 @@ def unfollowed_address(root: str) -> str | None:
 
 def follow_address(root: str) -> None:
     """Follow the address of a directory from now on."""
+    # Only shared stores need it: its packages are optional
     from adjourn.wiring.shared import trust_address
 
     trust_address(root)

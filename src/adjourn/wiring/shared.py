@@ -271,6 +271,7 @@ class DatabaseAuthoriser(FileAuthoriser):
 
     def require_outside(self, view: View, by: Principal, verb: str) -> None:
         """Refuse a decision from what is, or may be, part of a run of this machine."""
+        # Most commands start without it (bench start)
         from adjourn.wiring.outside_runs import require_outside_here
 
         del view
@@ -314,7 +315,10 @@ def described_rights(place: str) -> str:
 
 def start_leases(place: str, about: SupervisorRecord, supervisor: str) -> RunLeases:
     """Begin to say that a supervisor is alive."""
+    # Only shared stores need it: its packages are optional
     from adjourn.stores.postgres.leases import PostgresLeases
+
+    # Only shared stores need it: its packages are optional
     from adjourn.supervision.lease_renewal import LeaseRenewal
 
     address = address_of(place)

@@ -18,6 +18,7 @@ def command(session: Session) -> int:
     """Print what Claude Code shall do with a call. Whatever goes wrong, it does nothing."""
     del session
     try:
+        # Most commands start without it (bench start)
         from adjourn.wiring.drivers import ask_driver
 
         answer = ask_driver(sys.stdin.buffer.read())

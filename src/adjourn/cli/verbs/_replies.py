@@ -39,6 +39,7 @@ def reply_to(
 
     replies = [Reply(ask_id=ask, verb=verb, text=text) for ask in found]
     if controller and is_edited:
+        # Most commands start without it (bench start)
         from adjourn.cli.verbs._editing import edited_reply
 
         edited = edited_reply(
@@ -46,6 +47,7 @@ def reply_to(
         )
         replies = [edited]
     if controller and is_signed:
+        # Most commands start without it (bench start)
         from adjourn.cli.verbs._signing import record_signed
 
         settled = record_signed(session, controller, replies, by=by, key=sign, save=save)
@@ -84,7 +86,10 @@ def _print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask
         tasks = {ask.task_id: view.task(ask.task_id) for ask in settled}
 
     if session.wants_json:
+        # Only JSON needs it (bench start)
         from adjourn.core.documents import ask_doc
+
+        # Only JSON needs it (bench start)
         from adjourn.core.kept_documents import ORIGINAL
 
         # What a call was before it was edited; several are never edited at once

@@ -180,7 +180,10 @@ def _write_lines(rows: Iterator[Sealed]) -> None:
 
 
 def _write_csv(rows: Iterator[Sealed]) -> None:
+    # Slow to import, and seldom needed
     import csv
+
+    # Slow to import, and seldom needed
     import io
 
     line = io.StringIO()

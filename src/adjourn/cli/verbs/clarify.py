@@ -52,6 +52,7 @@ def command(
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     if bool(questions) == bool(request):
         raise Misuse("name the questions, or the file that has them", way_out=_WAY_OUT)
+    # The library is imported by scripts that may never ask
     from adjourn.wiring.inside import TOO_LARGE, InsideRun, draft_of, read_request_of
 
     asked = (

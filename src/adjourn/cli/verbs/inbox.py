@@ -51,6 +51,7 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
         )
         asleep = view.count_snoozed_asks(now=moment)
         if session.wants_json:
+            # Only JSON needs it (bench start)
             from adjourn.core.documents import ask_doc
 
             docs = [

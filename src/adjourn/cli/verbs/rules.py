@@ -114,12 +114,14 @@ def what_it_matches(rule: Allowance) -> Iterator[str]:
 
 
 def _tool(rule: Allowance) -> str:
+    # Most commands start without it (bench start)
     import msgspec
 
     return str(msgspec.json.decode(rule.call, type=dict[str, object])["tool"])
 
 
 def _argv(rule: Allowance) -> tuple[str, ...]:
+    # Most commands start without it (bench start)
     from adjourn.core.policy.commands import words_of
 
     return words_of(COMMAND, arguments_of(rule.call))

@@ -43,6 +43,7 @@ def command(
         raise Misuse("nobody waits that long: ten years at most", way_out="adjourn snooze --help")
     snoozed = decisions.snooze(found, until=moment, by=by)
     if session.wants_json:
+        # Only JSON needs it (bench start)
         from adjourn.core.documents import ask_doc
 
         with decisions.store.read() as view:

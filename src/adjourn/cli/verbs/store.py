@@ -81,6 +81,7 @@ def migrate(session: Session, *, source: str | None) -> None:
         else:
             session.print(f"{name_of(session.root)} is up to date.")
         return
+    # Other verbs of the group start without it
     from adjourn.wiring.migration import migrate as move
 
     moved = move(source, session.root)
@@ -104,6 +105,7 @@ def roles(session: Session) -> None:
 
     It holds each to what it may do.
     """
+    # Other verbs of the group start without it
     from adjourn.wiring.migration import ROLES, make_roles
 
     make_roles(session.open_controller())
@@ -132,6 +134,7 @@ def adopt(session: Session, *, yes: bool) -> None:
     elsewhere: each becomes a question. Where `database.json` leads to a database, it is followed
     from then on.
     """
+    # Other verbs of the group start without it
     from adjourn.wiring.ownership import follow_address, read_contents, take, unfollowed_address
 
     _require_person(session)
@@ -164,6 +167,7 @@ def accept(session: Session, *, yes: bool) -> None:
     each becomes a question. Of a database that machines share, one machine accepts an older copy
     for all of them.
     """
+    # Other verbs of the group start without it
     from adjourn.wiring.ownership import accept_shared, read_contents, take
 
     _require_person(session)
@@ -196,6 +200,7 @@ def forget(session: Session, *, directories: tuple[str, ...], yes: bool) -> None
     and then forgotten has to be adopted: use it once where it is now, and it is not listed any
     more.
     """
+    # Other verbs of the group start without it
     from adjourn.wiring.ownership import deleted_stores, forget_stores
 
     _require_outside()

@@ -159,6 +159,7 @@ def read_back(text: str) -> dict[str, Json] | None:
 
 
 def _json(text: str) -> Json:
+    # Slow to import, and seldom needed
     import json
 
     try:

@@ -145,6 +145,7 @@ def _is_types(value: object) -> bool:
 
 def _is_pattern(value: object) -> bool:
     """Say whether a pattern can be used; one that could take for ever is not used at all."""
+    # Most commands print no copy (bench start)
     from adjourn.core.redact import is_tame
 
     return isinstance(value, str) and len(value) <= _LONGEST_PATTERN and is_tame(value)

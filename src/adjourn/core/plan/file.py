@@ -289,6 +289,7 @@ def _as_option(value: Any) -> str:
 
 
 def _unknown_need(need: str, known: dict[str, Item]) -> str:
+    # Slow to import, and seldom needed
     from difflib import get_close_matches
 
     near = get_close_matches(need, known, n=1)

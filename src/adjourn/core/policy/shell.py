@@ -139,6 +139,7 @@ def _words(piece: str) -> Words:
 
 def shown_program(program: str) -> str:
     """Return the beginning of a program's name, as a person may safely see it."""
+    # Most commands start without it (bench start)
     from adjourn.core.text.render import visible
 
     return visible(program[:40])

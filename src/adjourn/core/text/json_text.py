@@ -13,6 +13,7 @@ def decode_unambiguous(content: bytes | bytearray | str, *, type: type[T]) -> T:
     Of two values for one key some readers take the first and some the last. So two people, or a
     person and a program, could read different decisions in the same signed bytes.
     """
+    # Slow to import, and seldom needed
     import json
 
     value = msgspec.json.decode(content, type=type)

@@ -199,6 +199,7 @@ _SHELL_WORD = re.compile(r"(?:\$'(?:[^'\\]|\\.)*'|'[^']*'|\\.|[^\s'\\])+")
 
 @lru_cache(maxsize=4096)
 def _cells(char: str) -> int:
+    # Slow to import, and seldom needed
     from unicodedata import category, east_asian_width
 
     if category(char) in {"Mn", "Me"}:
@@ -287,6 +288,7 @@ def _remark(text: str, cut: Cut) -> str:
 
 def _left_out(count: int, what: str, *, of: Json, cut: Cut) -> str:
     """Say what is missing. The ellipsis is ours alone: in a call, one from outside is escaped."""
+    # Slow to import, and seldom needed
     from hashlib import sha256
 
     whole = of if isinstance(of, str) else _canonical(of)
@@ -508,6 +510,7 @@ def _prose_spelling(char: str) -> str:
 
 def _hides(char: str) -> bool:
     """Return whether a printable character prints nothing, or marks its neighbour."""
+    # Slow to import, and seldom needed
     from unicodedata import category, combining
 
     return combining(char) == 1 or category(char) == "Me" or _blanks().match(char) is not None
@@ -561,6 +564,7 @@ def _mixed_words() -> re.Pattern[str]:
 
 
 def _marks(text: str) -> str:
+    # Slow to import, and seldom needed
     from unicodedata import category
 
     return "".join(sorted(char for char in set(text) if category(char) in {"Mn", "Mc"}))

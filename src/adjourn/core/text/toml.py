@@ -34,6 +34,7 @@ class NotToml(Exception):
 
 def tables_of(text: str, *, source: str) -> dict[str, Any]:
     """Return what a text says, or raise NotToml with the place where it says nothing."""
+    # Slow to import, and seldom needed
     import tomllib
 
     if text.startswith(_BYTE_ORDER_MARK):
@@ -93,6 +94,7 @@ def _syntax(said: str, text: str, *, source: str) -> Problem:
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """Say that a key means nothing, and which one may have been meant."""
+    # Slow to import, and seldom needed
     from difflib import get_close_matches
 
     names = list(known)

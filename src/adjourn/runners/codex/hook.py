@@ -47,6 +47,7 @@ def hook_command(adjourn: str, proof: str) -> str:
     Codex takes most failures of a hook for a yes, and silence as well. Exit code 2 with a word on
     stderr is always a no.
     """
+    # Slow to import, and seldom needed
     from shlex import quote
 
     says_yes = f'answer=$({quote(adjourn)} _hook) && [ "$answer" = {proof} ]'

@@ -106,6 +106,7 @@ def _install_engine(db: PostgresConnection) -> None:
 
 def _engine_schema() -> str:
     """Return the schema that absurdctl brings along; no psql is needed for it."""
+    # Slow to import, and seldom needed
     from importlib import import_module
 
     brought: Any = import_module("absurdctl")  # it says nothing of its types

@@ -365,6 +365,7 @@ class PostgresStore:
     @contextmanager
     def everything(self) -> Generator[Everything, None, None]:
         """Return all that is kept, as of one moment; others go on meanwhile."""
+        # Only shared stores need it: its packages are optional
         from adjourn.stores.postgres.copy import everything_in
 
         with self.read() as rows:
@@ -376,6 +377,7 @@ class PostgresStore:
         What was written is compared before the commit. A move that was committed before is known
         by its name and changes nothing: others may have gone on since.
         """
+        # Only shared stores need it: its packages are optional
         from adjourn.stores.postgres.copy import everything_in, take_in
 
         with self.change() as rows:

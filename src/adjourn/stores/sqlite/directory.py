@@ -231,7 +231,10 @@ def leave_at_fault(root: str) -> None:
 
     What was committed is safe.
     """
+    # Slow to import, and seldom needed
     import ctypes
+
+    # Slow to import, and seldom needed
     import signal
 
     full = disk_full(root)

@@ -266,6 +266,7 @@ class SqliteStore:
 
         Those before us in the queue do not count.
         """
+        # Only for a writer that waits long
         from adjourn.stores.sqlite.queue_holder import LONG, holder_of, waiting_sentence
 
         pid, since = -1, 0.0
@@ -322,6 +323,7 @@ class SqliteStore:
     @contextmanager
     def everything(self) -> Generator[Any, None, None]:
         """Return Everything that is kept, and let nobody change anything meanwhile."""
+        # Only copies of a whole store need it
         from adjourn.stores.sqlite.copy import everything_in
 
         with _translated(self.root), self._turn():
@@ -336,6 +338,7 @@ class SqliteStore:
 
     def take_in(self, content: Any) -> None:
         """Keep Everything that another store keeps, in the place of nothing."""
+        # Only copies of a whole store need it
         from adjourn.stores.sqlite.copy import take_in
 
         with self.change():
@@ -347,6 +350,7 @@ class SqliteStore:
 
 
 def _warn(sentence: str, way_out: str) -> None:
+    # Only for a writer that waits long
     from adjourn.stores.sqlite.queue_holder import warn
 
     warn(sentence, way_out)

@@ -115,6 +115,7 @@ def _client(server: Server, *, workspace: str) -> Client:
         return Client(program)
     if not server.headers:
         return Client(_filled(server.url))
+    # Comes with the extra that this tool needs
     import httpx2
 
     http = httpx2.AsyncClient(

@@ -53,6 +53,7 @@ def as_tool(foreign: ForeignTool, setup: Setup) -> Tool:
     def act(place: Place, arguments: Arguments) -> str:
         if foreign.server is None:
             return call(foreign.owned_name, arguments)
+        # Most commands start without it (bench start)
         from adjourn.runners.agent.tools import mcp
 
         server = setup.servers.get(foreign.server)
