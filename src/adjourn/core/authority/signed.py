@@ -108,7 +108,7 @@ def require_same_call(decision: Decision, ask: Ask, call: Call | None) -> None:
 
 
 def require_cover(decision: Decision, ask: Ask, call: Call, *, asked_about: Call) -> None:
-    """Refuse a call that is neither the signed one, byte for byte, nor the one that continues it."""
+    """Refuse a call that is neither the signed one, byte for byte, nor its continuation."""
     is_same_call = asked_about.number == call.number
     runs = (
         call.digest

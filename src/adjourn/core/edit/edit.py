@@ -186,8 +186,9 @@ def _no_number(word: str) -> Json:
 def with_argument(arguments: Mapping[str, Json], assignment: str) -> dict[str, Json]:
     r"""Return the arguments with one changed, as in `argv.2=staging`: a path, and its new value.
 
-    The path is made of keys and numbers and must exist; a dot in a key is written `\.`. The new value
-    of a string is the text itself. Any other new value is read as JSON and must have the same type.
+    The path is made of keys and numbers and must exist; a dot in a key is written `\.`. The new
+    value of a string is the text itself. Any other new value is read as JSON and must have the
+    same type.
     """
     path, equals, text = assignment.partition("=")
     if not equals or not path:
