@@ -32,5 +32,6 @@ answers = adjourn.clarify(
     linger=float(sys.argv[1]) if sys.argv[1:] else 60,
 )
 print(
-    f"COMPLETION_REPORT: {answers['Q1']}, {answers['Q2']}, reviewed by {answers['Q3']}; watcher {notes['watcher']}"
+    f"COMPLETION_REPORT: {answers['Q1']}, {answers['Q2']}, reviewed by {answers['Q3']}; "
+    f"watcher {notes['watcher']}"
 )

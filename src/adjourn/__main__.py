@@ -28,9 +28,10 @@ def main() -> None:
 
 
 def _import_nothing_from_here() -> None:
-    """Take the current directory, and what a relative PYTHONPATH makes of it, out of where modules are looked for.
+    """Take the current directory, and every relative path, out of sys.path.
 
-    A repository may have a module of any name, and its code would run because somebody looked at a task in it.
+    A repository may have a module of any name. Its code would run because somebody reads a task
+    there.
     """
     variable = os.environ.get("PYTHONPATH")
     try:

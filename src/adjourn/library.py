@@ -54,10 +54,11 @@ def clarify(  # noqa: PLR0913 -- a request has many parts, all named and optiona
     meanwhile: Iterable[Callable[[], object]] = (),
     verbose: bool | None = None,
 ) -> dict[str, str]:
-    """Return the answers to several questions by their ids: Q1, Q2 and so on for those that are mere texts.
+    """Return the answers to several questions by their ids: Q1, Q2 and so on for mere texts.
 
-    Without answers it writes the request, does what can be done `meanwhile`, lingers, writes the checkpoint and leaves.
-    It lingers as long as the store's `supervision.yaml` says, 60 seconds by default, unless `linger` says otherwise: 30, "5m".
+    Without answers it writes the request, does what can be done `meanwhile`, lingers, writes the
+    checkpoint and exits. It lingers for 60 seconds unless the store's `supervision.yaml` or
+    `linger` (30, "5m") says otherwise.
     """
     # Importing the library is cheap; a store is only opened inside a run
     from adjourn.wiring.inside import Draft, InsideRun

@@ -1,4 +1,4 @@
-"""Takes responses in from files, and writes requests, checkpoints, answers and feedback to protocol_files.
+"""Reads responses from files, and writes requests, checkpoints, answers and feedback.
 
 A response is taken once, and completely or not at all.
 """

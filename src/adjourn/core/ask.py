@@ -65,7 +65,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_user(self) -> bool:
-        """Whether it is a user of this machine, or of a database that machines share, at a command line."""
+        """Whether it is a user of this machine, or of a shared database, at a command line."""
         return self.name.startswith(("uid:", "db:"))
 
     @property

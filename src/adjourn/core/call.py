@@ -54,7 +54,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """The name under which this attempt to run it keeps its files, which no other attempt ever has."""
+        """The name under which this attempt to run it keeps its files; no other attempt has it."""
         return f"{self.id}.{self.attempt}"
 
     @property

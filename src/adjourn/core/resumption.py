@@ -74,7 +74,10 @@ def _decisions(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
         if not resumption.approve_all or ask.id in approved | rejected or not ask.terms.by_name
     ]
     if not covered:
-        sentence = f"the policy never allows {pending[0].tool_call_id}: --approve-all does not cover it, it must be named"
+        sentence = (
+            f"the policy never allows {pending[0].tool_call_id}:"
+            " --approve-all does not cover it, it must be named"
+        )
         raise NotAllowed(
             sentence,
             way_out=f"adjourn resume {pending[0].task_id} --approve {pending[0].tool_call_id}",

@@ -80,7 +80,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_driven(self) -> bool:
-        """Whether a driver of ours runs it, which puts the calls of an agent before the policy one by one."""
+        """Whether a driver of ours runs it, which has the policy judge each call of its agent."""
         return self.prompt is not None
 
 

@@ -1,1 +1,1 @@
-"""The seams: what the rest needs from a store, the people, the processes, a runner, a notifier and the clock."""
+"""Ports: what the rest needs from a store, people, processes, runners, notifiers, the clock."""

@@ -35,17 +35,17 @@ class View(Protocol):
         ...
 
     def foresee(self, task_id: str) -> None:
-        """Say that a task is about to be judged by its calls, its asks and its last run, so that they can be read in one go."""
+        """Announce that a task's calls, asks and last run are needed: they can be read at once."""
         ...
 
     def tasks_like(self, prefix: str) -> list[str]:
-        """Return the ids of at most three tasks whose id, or the id of a checkpoint of theirs, begins with the prefix."""
+        """Return at most three tasks with this prefix in their id or a checkpoint's id."""
         ...
 
     def tasks(
         self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None
     ) -> list[Task]:
-        """Return the newest tasks, newest first, of those states or of all, those that are older than the given one."""
+        """Return tasks, newest first: of these states or of all, older than the given one."""
         ...
 
     def running(self) -> list[Task]:
@@ -88,7 +88,7 @@ class View(Protocol):
         ...
 
     def calls_in(self, task_id: str, state: CallState) -> list[Call]:
-        """Return the calls of a task in one of the states that are not the end of a call, oldest first."""
+        """Return the calls of a task in a state that is not final, oldest first."""
         ...
 
     def call_labelled(self, task_id: str, label: str) -> Call | None:
@@ -189,7 +189,7 @@ class View(Protocol):
         ...
 
     def told(self, task_id: str, *, limit: int) -> list[Event]:
-        """Return what happened to a task last, newest first, with what this very transaction has told; -1 means all of it.
+        """Return the last events of a task, newest first, this transaction's included; -1 is all.
 
         What cannot be read is left out: nothing is let through because of it.
         """
@@ -245,7 +245,7 @@ class Change(View, Protocol):
         ...
 
     def hold(self, run: Run) -> None:
-        """Let the run's supervisor have its task from now on, or raise Outdated if another has it."""
+        """Give the run's supervisor its task, or raise Outdated if another has it."""
         ...
 
     def fence(self, run: Run) -> None:
@@ -272,7 +272,7 @@ class Change(View, Protocol):
         ...
 
     def save_call(self, old: Call, new: Call) -> None:
-        """Put `new` in the place of `old`, or raise Outdated if state, digest or claim is not what `old` says."""
+        """Replace `old` by `new`, or raise Outdated if state, digest or claim differ from `old`."""
         ...
 
     def add_ask(self, ask: Ask) -> None:
@@ -280,7 +280,7 @@ class Change(View, Protocol):
         ...
 
     def hold_asks(self, ask_ids: Sequence[str]) -> None:
-        """Say which asks will be changed, so that two who change the same never wait for each other in a circle."""
+        """Announce which asks will be changed, so that two writers never wait in a circle."""
         ...
 
     def save_ask(self, old: Ask, new: Ask) -> None:
@@ -323,7 +323,7 @@ class Change(View, Protocol):
         ...
 
     def forget_task(self, task_id: str) -> None:
-        """Drop an ended task; of its events only the digests stay, so that the chain still closes."""
+        """Drop an ended task; the digests of its events stay, so that the chain still closes."""
         ...
 
 
@@ -362,7 +362,7 @@ class Store(Protocol):
         ...
 
     def change(self) -> AbstractContextManager[Change]:
-        """Open a transaction; it is on disk when the block has ended, and gone if the block raised."""
+        """Open a transaction; it is on disk after the block, and gone if the block raised."""
         ...
 
     def require_ours(self) -> None:
@@ -375,9 +375,10 @@ class Store(Protocol):
     def next_queued(
         self, pool: str, *, supervisor: str, fits: Callable[[Task], bool]
     ) -> Task | None:
-        """Return a task of a pool that can be started and fits: one that was just queued, or the oldest.
+        """Return a task of a pool that can be started and fits: one just queued, or the oldest.
 
-        Machines that share a pool are offered different ones, except for what was just queued: that is whose who claims it first.
+        Machines that share a pool are offered different ones. What was just queued is offered to
+        all of them: the first to claim it has it.
         """
         ...
 
@@ -386,7 +387,7 @@ class Store(Protocol):
         ...
 
     def run_key(self, task_id: str) -> str | None:
-        """Return what the processes of a task have to show to write for it with a login of their own; None if nothing."""
+        """Return the key by which processes of a task write for it with their own login, if any."""
         ...
 
     def close(self) -> None:

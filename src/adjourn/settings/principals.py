@@ -62,7 +62,8 @@ WEBHOOK_KEYS = {
 FILE_KEYS = {
     "allowed_signers": "The file of those whose signatures count, in the format of `ssh-keygen`. "
     "Without it, `allowed_signers` beside the config.",
-    "revoked_signers": "The file of keys whose signatures count no more: public keys, one per line, or a KRL. "
+    "revoked_signers": "The file of keys whose signatures count no more: public keys, one per "
+    "line, or a KRL. "
     "Without it, `revoked_signers` beside the config, if that is there.",
 }
 """What each key means, for the reference."""

@@ -12,7 +12,7 @@ from adjourn.ports.store import Change, View
 
 
 class FileAuthoriser:
-    """Knows the owner of a store by the store, and everybody else by the owner's config, which is read for nobody else."""
+    """Knows the owner by the store's directory, and everybody else by the owner's config."""
 
     def __init__(self, root: str) -> None:
         self._root = root

@@ -144,7 +144,7 @@ def _work(plan: Plan, item: Item) -> Work:
 
 @contextmanager
 def executing(root: str, plan: Plan) -> Generator[None, None, None]:
-    """Be the only one who executes a plan in its workspace, or raise WorkspaceBusy and say who is."""
+    """Be the only one who executes a plan in its workspace, or raise WorkspaceBusy."""
     held = hold(root, plan.workspace, Executor(pid=os.getpid(), plan=plan.path, since=now()))
     if held is None:
         raise WorkspaceBusy(_who(root, plan), way_out="adjourn tasks --state running")

@@ -36,7 +36,7 @@ def command() -> None:
     help="A receipt that you kept; the trail must have it.",
 )
 def verify(session: Session, *, receipts: tuple[str, ...]) -> int:
-    """Say whether the trail is the one that was written: exit code 0, or 1 with the first event that is broken.
+    """Check that the trail is the one that was written: exit code 0, or 1 and the first break.
 
     Every event follows from all before it, every task and every reply is as the trail tells, and
     every receipt is found. Whoever can write to the store can write a whole trail anew; a receipt

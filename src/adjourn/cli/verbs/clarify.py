@@ -44,7 +44,7 @@ def command(
     checkpoint: BinaryIO | None,
     linger: int | None,
 ) -> int:
-    """Print the answers to all QUESTIONs, one a line, if they are there; else register them, wait a little and exit 10.
+    """Print the answers to all QUESTIONs, one a line; without them, register them and exit 10.
 
     \b
     adjourn clarify "Which pattern?" "Who reviews it?" > answers || exit $?

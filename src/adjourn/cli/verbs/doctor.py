@@ -10,7 +10,7 @@ from adjourn.wiring.doctor import Finding, examine
 
 @verb("doctor")
 def command(session: Session) -> int:
-    """Look at the store, its surroundings and the config, and say what needs attention and what helps. It changes nothing.
+    """Check the store, its surroundings and the config, and suggest fixes. It changes nothing.
 
     Exit code 0 if all is fine, 1 if something needs attention.
     """

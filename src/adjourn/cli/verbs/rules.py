@@ -47,7 +47,7 @@ def command() -> None:
 
 @verb("list")
 def list_all(session: Session) -> None:
-    """List the rules: what each matches, where, until when, and which of the last 100 calls it would have matched."""
+    """List the rules: what each matches, where, until when, and how many of the last 100 calls."""
     rules = allowances()
     late = calls_of_late(session.open_controller()) if rules and session.has_store else None
     if session.wants_json:
@@ -158,7 +158,7 @@ def add(
     task: str | None,
     until: int,
 ) -> None:
-    """Let exactly this COMMAND run by itself from now on, in one workspace or one task, for some time."""
+    """Let exactly this COMMAND run without asking, in one workspace or task, for some time."""
     controller = session.open_controller() if session.has_store else None
     by = session.principal(controller.decisions if controller else None)
     _authorise(controller, by, "rules add")

@@ -16,7 +16,7 @@ from adjourn.core.errors import Conflict, NotFound
 @click.argument("call")
 @click.argument("verdict", type=click.Choice([verdict.value for verdict in Verdict]))
 def command(session: Session, *, call: str, verdict: str) -> int:
-    """Say what became of CALL (TASK.NAME, or the ask about it), whose process ended without a trace.
+    """Say what happened to CALL (TASK.NAME, or its ask), whose process ended without a trace.
 
     \b
     it-ran       it had its effect: the task is done

@@ -194,7 +194,7 @@ def accept(session: Session, *, yes: bool) -> None:
 @click.argument("directories", nargs=-1, type=click.Path(), metavar="[DIR]...")
 @_YES
 def forget(session: Session, *, directories: tuple[str, ...], yes: bool) -> None:
-    """Remove what your state directory keeps of deleted stores: of all, or of those that were in DIR.
+    """Remove what your state directory keeps of deleted stores: of all, or of those in DIR.
 
     It lists them and asks. A store whose disk may not be mounted is left alone. One that was moved
     and then forgotten has to be adopted: use it once where it is now, and it is not listed any

@@ -38,7 +38,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rejection(self) -> str:
-        """What the model gets for a call that was turned down, with the reason that somebody gave."""
+        """What the model gets for a rejected call, with the reason that somebody gave."""
         return rejection(
             (self.ask.reply if self.ask else None) or (self.result.error if self.result else None)
         )
@@ -72,7 +72,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     cost: str | None = None  # in US dollars, as a decimal number; None where it is not known
 
     def plus(self, other: "Spent") -> "Spent":
-        """Add them up; the cost is unknown as soon as that of one is, unless that one took nothing."""
+        """Add them up; the cost is unknown if one cost is, unless that one used nothing."""
         from decimal import Decimal  # slow to load, and only who runs agents adds
 
         spenders = [one for one in (self, other) if one.input_tokens or one.output_tokens]
@@ -136,7 +136,7 @@ def files_of(body: bytes) -> dict[str, str]:
 
 
 def cut(output: str) -> tuple[str, int]:
-    """Return the beginning and the end of what was printed, if it is long, and how much is left out between them."""
+    """Return a long output's beginning and end, and how much is left out between them."""
     if len(output) <= _OUTPUT:
         return output, 0
     half = _OUTPUT // 2

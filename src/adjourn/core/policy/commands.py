@@ -102,7 +102,7 @@ def named_programs(step: Step) -> Words:
 
 
 def named_commands(step: Step) -> Iterator[Words]:
-    """Yield the commands that a call would run, as far as they are known, each from its first word on."""
+    """Yield the commands that a call would run, as far as they are known."""
     for each in all_steps(step):
         yield each.words
         yield from each.aliases
@@ -199,17 +199,28 @@ _GIT_STARTERS = frozenset(
 )
 _GIT_SETS = ("-c", "--config-env", "--exec-path")  # what can give a subcommand another meaning
 _GIT_COMMANDS_TEXT = (
-    "add am annotate apply archive backfill bisect blame branch bugreport bundle cat-file check-attr check-ignore "
-    "check-mailmap check-ref-format checkout checkout-index cherry cherry-pick clean clone column commit commit-graph "
-    "commit-tree config count-objects credential describe diagnose diff diff-files diff-index diff-pairs diff-tree "
-    "difftool fast-export fast-import fetch fetch-pack fmt-merge-msg for-each-ref for-each-repo format-patch fsck gc "
-    "get-tar-commit-id grep hash-object help hook index-pack init init-db interpret-trailers last-modified log "
-    "ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base merge-file merge-index merge-tree "
-    "mergetool mktag mktree multi-pack-index mv name-rev notes pack-objects pack-redundant pack-refs patch-id prune "
-    "prune-packed pull push range-diff read-tree rebase reflog refs remote repack replace replay repo rerere reset "
-    "restore rev-list rev-parse revert rm send-pack shortlog show show-branch show-index show-ref sparse-checkout "
-    "stage stash status stripspace submodule switch symbolic-ref tag unpack-file unpack-objects update-index "
-    "update-ref update-server-info var verify-commit verify-pack verify-tag version whatchanged worktree write-tree"
+    "add am annotate apply archive backfill bisect blame branch bugreport bundle cat-file "
+    "check-attr check-ignore "
+    "check-mailmap check-ref-format checkout checkout-index cherry cherry-pick clean clone "
+    "column commit commit-graph "
+    "commit-tree config count-objects credential describe diagnose diff diff-files diff-index "
+    "diff-pairs diff-tree "
+    "difftool fast-export fast-import fetch fetch-pack fmt-merge-msg for-each-ref "
+    "for-each-repo format-patch fsck gc "
+    "get-tar-commit-id grep hash-object help hook index-pack init init-db interpret-trailers "
+    "last-modified log "
+    "ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base merge-file "
+    "merge-index merge-tree "
+    "mergetool mktag mktree multi-pack-index mv name-rev notes pack-objects pack-redundant "
+    "pack-refs patch-id prune "
+    "prune-packed pull push range-diff read-tree rebase reflog refs remote repack replace "
+    "replay repo rerere reset "
+    "restore rev-list rev-parse revert rm send-pack shortlog show show-branch show-index "
+    "show-ref sparse-checkout "
+    "stage stash status stripspace submodule switch symbolic-ref tag unpack-file "
+    "unpack-objects update-index "
+    "update-ref update-server-info var verify-commit verify-pack verify-tag version "
+    "whatchanged worktree write-tree"
 )
 _GIT_COMMANDS = frozenset(_GIT_COMMANDS_TEXT.split())
 
@@ -314,17 +325,24 @@ def _unknown(words: Words) -> int | None:
 
 # xargs adds words that nobody has seen; the others have options of which too many start commands.
 _TOO_MANY_WAYS = (
-    "busybox chpst chroot chrt command daemonize entr eval exec fakeroot firejail flock ionice ltrace nsenter parallel "
-    "pkexec proxychains rlwrap runuser script setpriv ssh stdbuf strace su systemd-run taskset time torsocks toybox unshare "
+    "busybox chpst chroot chrt command daemonize entr eval exec fakeroot firejail flock ionice "
+    "ltrace nsenter parallel "
+    "pkexec proxychains rlwrap runuser script setpriv ssh stdbuf strace su systemd-run taskset "
+    "time torsocks toybox unshare "
     "unbuffer watch xargs"
 )
 # Programs that start another one which stands among their words, beside much else that they do.
 _STARTERS_TEXT = (
-    "apptainer asdf aws-vault bwrap bunx bundle cage capsh cgexec chamber chronic conda crun dbus-launch dbus-run-session "
-    "direnv distrobox gosu linux32 linux64 rustup setarch start-stop-daemon su-exec systemd-inhibit "
-    "docker docker-compose doppler dotenv env-cmd expect fdfind fd gdb guix hatch hyperfine kubectl lxc lldb mamba "
-    "micromamba mise nerdctl nix nix-shell nodemon npm npx numactl oc op pdm perf pipenv pipx pnpm pnpx podman poetry "
-    "prlimit proot rye screen sem singularity sops stdbuf tini tmux toolbox tox turbo uv uvx vagrant valgrind vault "
+    "apptainer asdf aws-vault bwrap bunx bundle cage capsh cgexec chamber chronic conda crun "
+    "dbus-launch dbus-run-session "
+    "direnv distrobox gosu linux32 linux64 rustup setarch start-stop-daemon su-exec "
+    "systemd-inhibit "
+    "docker docker-compose doppler dotenv env-cmd expect fdfind fd gdb guix hatch hyperfine "
+    "kubectl lxc lldb mamba "
+    "micromamba mise nerdctl nix nix-shell nodemon npm npx numactl oc op pdm perf pipenv pipx "
+    "pnpm pnpx podman poetry "
+    "prlimit proot rye screen sem singularity sops stdbuf tini tmux toolbox tox turbo uv uvx "
+    "vagrant valgrind vault "
     "xvfb-run yarn"
 )
 _STARTERS = frozenset(_STARTERS_TEXT.split())

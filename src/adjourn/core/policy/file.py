@@ -34,31 +34,43 @@ _COMMAND_TOOLS = (COMMAND, "run_command", "Bash", "bash", "shell", "Shell")
 _HEADER = re.compile(r"^\[\[rule\]\]", re.MULTILINE)
 
 POLICY_KEYS = {
-    "never": '`"pause"` or `"reject"`: whether a call that may never run waits for somebody who approves it by its name, or is '
+    "never": '`"pause"` or `"reject"`: whether a call that may never run waits for somebody '
+    "who approves it by its name, or is "
     "turned down at once. Without it, `pause`. Of two files, `reject` wins.",
-    "directories": "Where the built-in agent may read and write beside its workspace: paths that begin with `/` or `~/`. "
+    "directories": "Where the built-in agent may read and write beside its workspace: paths "
+    "that begin with `/` or `~/`. "
     "Only in the user's own policy; without it, nowhere.",
-    "include": "Other files whose rules count as if they stood here, as paths relative to this file. "
+    "include": "Other files whose rules count as if they stood here, as paths relative to this "
+    "file. "
     "A project's must lie beside its `policy.toml` or below.",
     "rule": "The rules, each a table `[[rule]]`. Their order does not matter.",
 }
 RULE_KEYS = {
-    "tool": "The tool, as a pattern. `command` is what `adjourn run -- …` runs. Without it, every tool.",
-    "args": 'The words of a command, one pattern each, of which the last may be `"**"`: any further words. '
-    "For another tool a table: the name of an argument and the pattern of its value. Without it, all calls of the tool.",
+    "tool": "The tool, as a pattern. `command` is what `adjourn run -- …` runs. Without it, "
+    "every tool.",
+    "args": 'The words of a command, one pattern each, of which the last may be `"**"`: any '
+    "further words. "
+    "For another tool a table: the name of an argument and the pattern of its value. Without "
+    "it, all calls of the tool.",
     "action": '`"auto"`, `"prompt"` or `"never"`. A rule without it only sets what follows.',
     "approver": '`"any"` or `"human"`: who may approve.',
     "not_requester": "`true`: whoever started the task may not approve it.",
     "signed": "`true`: an approval counts only if it is signed.",
-    "effect": '`"read_only"` or `"idempotent"`: a second run does no harm, so that a run that was lost may be repeated.',
+    "effect": '`"read_only"` or `"idempotent"`: a second run does no harm, so that a run that '
+    "was lost may be repeated.",
     "dirs": "Where a rule that says `auto` or `effect` holds: patterns of directories, "
     "which count from the workspace or begin with `/`. "
-    '`"."` is the workspace itself, `"**"` any directory in it, `"services/*"` each one below `services`, `"/**"` anywhere. '
-    "Without it, the rule holds in the workspace's root only. The directory of a call is what it is started in, "
+    '`"."` is the workspace itself, `"**"` any directory in it, `"services/*"` each one below '
+    '`services`, `"/**"` anywhere. '
+    "Without it, the rule holds in the workspace's root only. The directory of a call is what "
+    "it is started in, "
     "and what an option such as `git -C` leads to.",
-    "outside_sandbox": "`true`: the rule also lets a call run that asks to leave the sandbox of its agent "
-    "(`sandbox_permissions` of Codex, `dangerouslyDisableSandbox` of Claude Code). Without it, a person is asked.",
-    "expires_after": 'How long an approval is waited for: `"90s"`, `"15m"`, `"8h"`, `"2d"`. Without it, for ever.',
+    "outside_sandbox": "`true`: the rule also lets a call run that asks to leave the sandbox "
+    "of its agent "
+    "(`sandbox_permissions` of Codex, `dangerouslyDisableSandbox` of Claude Code). Without it, "
+    "a person is asked.",
+    "expires_after": 'How long an approval is waited for: `"90s"`, `"15m"`, `"8h"`, `"2d"`. '
+    "Without it, for ever.",
 }
 """What each key means, for the reference."""
 
@@ -337,7 +349,10 @@ class _Reader:
         for number, each in enumerate(patterns):
             parts = each.split("/") if isinstance(each, str) else [""]
             if not isinstance(each, str) or not each or ".." in parts or each.startswith("~"):
-                what = "a directory is a pattern that counts from the workspace, or begins with `/`; it has no `..` and no `~`"
+                what = (
+                    "a directory is a pattern that counts from the workspace, or begins with `/`;"
+                    " it has no `..` and no `~`"
+                )
                 self._wrong_value((*path, number), what)
                 continue
             at = 0

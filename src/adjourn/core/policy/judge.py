@@ -100,7 +100,7 @@ def judge_since(
     task: str,
     now: Milliseconds,
 ) -> Judgement:
-    """Judge for a task that began under a snapshot: what got stricter counts, what got weaker does not.
+    """Judge for a task that began under a snapshot: the stricter of both policies counts.
 
     Only an always-allow rule that names this very task counts though it came later.
     """
@@ -282,7 +282,7 @@ class _Case:
         return self.surroundings.program if is_outermost else None
 
     def _views(self) -> list[list[Mapping[str, Json]]]:
-        """Return the arguments as rules may speak of them: for each file as it is named, and as it really is.
+        """Return the arguments as rules may name them: each file by its path, and by its real path.
 
         A real path is written in several ways: from the root, and from the workspace.
         """
@@ -415,7 +415,10 @@ class _Case:
             if _is_inside(self.where(word), root):
                 return f"{visible(word)} is {visible(self.where(word) or '')}, inside the workspace"
             if word in self.surroundings.near:
-                return f"{visible(word)} is {visible(self.where(word) or '')}, by a path from the directory that it would run in"
+                where = visible(self.where(word) or "")
+                return (
+                    f"{visible(word)} is {where}, by a path from the directory that it would run in"
+                )
             for reader in self.surroundings.readers.get(word, ()):
                 if _is_inside(reader, root):
                     return (
@@ -424,7 +427,7 @@ class _Case:
         return ""
 
     def _hidden(self, step: Step) -> str:
-        """Say why another program than the named one may run, which no path in a rule makes up for: `env` looks on PATH."""
+        """Say why another program than the named one may run: `env` searches PATH."""
         seen, root = self.surroundings, self.surroundings.root or self.workspace
         for word in named_programs(step):
             for reader in seen.searched.get(word, ()):

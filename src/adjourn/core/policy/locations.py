@@ -78,7 +78,7 @@ _MOVES_OF: dict[str, tuple[str, ...]] = {
 
 
 def moves_in(words: Words) -> Iterator[tuple[int, str | None]]:
-    """Yield each directory that the options of a command lead to, and the place of the word that names it."""
+    """Yield each directory that options of a command lead to, and the index of its word."""
     options = (*_MOVES, *_MOVES_OF.get(words[0].rpartition("/")[2], ())) if words else ()
     for at, word in enumerate(words[1:], start=1):
         for option in options:
@@ -93,7 +93,7 @@ def moves_in(words: Words) -> Iterator[tuple[int, str | None]]:
 
 
 def matches_directory(pattern: str, directory: str, *, workspace: str) -> bool:
-    """Say whether a directory fits a pattern, which counts from the workspace unless it begins with a slash."""
+    """Return whether a directory fits a pattern, relative to the workspace or absolute."""
     if pattern.startswith("/"):
         return _fits(_parts(pattern), _parts(directory))
     inside = relative(directory, workspace)
@@ -183,7 +183,7 @@ def _patched(arguments: Mapping[str, Json]) -> Iterator[str]:
 
 
 def named_paths(tool: str, arguments: Mapping[str, Json], *, workspace: str) -> list[str]:
-    """Return all that a call names and that a link may lead away: its directory, those of its options, its files.
+    """Return the paths of a call that may be links: its directory, those of its options, its files.
 
     The workspace itself is not among them. Nothing is looked up.
     """
@@ -202,7 +202,7 @@ _LEADS_TO = "leads to "
 def links_among(
     tool: str, arguments: Mapping[str, Json], real: Mapping[str, str], *, workspace: str
 ) -> dict[str, str]:
-    """Return the files of a call that are not where their paths seem to say, each with where it really is."""
+    """Return the files of a call that are behind links, each with where it really is."""
     base = directory_of(tool, arguments, workspace=workspace) or workspace
     found = {given: joined(base, given) for _, given in named_files(tool, arguments)}
     return {
@@ -221,7 +221,7 @@ def links_in(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def uncovered(tool: str, arguments: Mapping[str, Json], *, workspace: str) -> list[str]:
-    """Return, in words, which files of a command no digest covers although the command names them."""
+    """Return which files a command names that no digest covers, in words."""
     step = steps_of(tool, arguments)
     if step is None:
         return []

@@ -47,7 +47,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def told(self) -> str | None:
-        """What the trail says of a call that runs though the policy would have had a person asked first."""
+        """What the trail says of a call that runs although the policy would have asked a person."""
         return self.judgement.action.value if self.policy and not self.is_gated else None
 
 

@@ -1,4 +1,7 @@
-r"""Patterns for one word: `*` any text, `?` one character, `[a-z]` and `[!a-z]` one of a set, `\` takes the next literally."""
+r"""Patterns for one word.
+
+`*` is any text, `?` one character, `[a-z]` and `[!a-z]` one of a set; `\` takes the next literally.
+"""
 
 import re
 from functools import lru_cache
@@ -108,7 +111,8 @@ def _pieces(text: str) -> list[_Piece]:
         if piece is _ANY and pieces[-1:] == [_ANY]:
             raise BadPattern(
                 at - 2,
-                "`**` stands alone, as the last word, for any further words; a star itself is `\\*`",
+                "`**` stands alone, as the last word, for any further words;"
+                " a star itself is `\\*`",
             )
         pieces.append(piece)
     return pieces

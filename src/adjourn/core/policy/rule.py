@@ -148,7 +148,7 @@ class Index:
     def anywhere_in(
         self, tool: str, words: Sequence[str], names_of: Callable[[str], Iterable[str]]
     ) -> Iterator[Rule]:
-        """Yield the rules that match a command which may begin at any of these words, each of which may have further names.
+        """Yield the rules that match a command that may begin at any of these words.
 
         All beginnings are followed at once, so the work grows with the number of words only.
         """
@@ -255,7 +255,7 @@ _Branch = tuple[Pattern, _Node]
 
 
 class _Branches:
-    """What may follow by a pattern, kept where words that begin like it, end like it or hold the same will find it."""
+    """What may follow by a pattern, filed by how its words begin, end, or what they contain."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, _Node] = {}

@@ -17,18 +17,24 @@ _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 _OPERATORS = frozenset({"|", "||", "&&", ";"})
 _ACTIVE_IN_DOUBLE_QUOTES = frozenset("$`\\!")
 _KEYWORDS = (
-    "if then else elif fi case esac for select while until do done in function time coproc repeat foreach end always "
+    "if then else elif fi case esac for select while until do done in function time coproc "
+    "repeat foreach end always "
     "nocorrect noglob"
 )
 # Commands that a shell carries out itself and that can change what a later word means, or run words
 # that are hidden in others.
 # Left out are those that only print or say yes or no: `echo`, `true`, `false`, `:`, `pwd`.
 _BUILTINS = (
-    ". [ alias autoload bg bind break builtin bye caller cd chdir command compctl compgen complete compopt continue declare dirs "
-    "disable disown echotc echoti emulate enable eval exec exit export fc fg float functions getln getopts hash history "
-    "integer jobs kill let limit local log logout mapfile nameref popd print printf private pushd pushln r read readarray "
-    "readonly rehash return sched set setopt shift shopt source stat suspend test times trap ttyctl type typeset ulimit umask "
-    "unalias unfunction unhash unlimit unset unsetopt vared wait whence where which zcompile zformat zftp zle zmodload "
+    ". [ alias autoload bg bind break builtin bye caller cd chdir command compctl compgen "
+    "complete compopt continue declare dirs "
+    "disable disown echotc echoti emulate enable eval exec exit export fc fg float functions "
+    "getln getopts hash history "
+    "integer jobs kill let limit local log logout mapfile nameref popd print printf private "
+    "pushd pushln r read readarray "
+    "readonly rehash return sched set setopt shift shopt source stat suspend test times trap "
+    "ttyctl type typeset ulimit umask "
+    "unalias unfunction unhash unlimit unset unsetopt vared wait whence where which zcompile "
+    "zformat zftp zle zmodload "
     "zparseopts zprof zpty zregexparse zsocket zstyle zsystem ztcp"
 )
 _NO_COMMANDS = frozenset(_KEYWORDS.split())

@@ -49,7 +49,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Auditor:
-    """Reads a trail from its first event on and remembers what it says, until something does not follow."""
+    """Reads a trail from its first event on and remembers what it says, up to the first break."""
 
     def __init__(self, receipts: Iterable[str] = ()) -> None:
         self._chain = Chain()

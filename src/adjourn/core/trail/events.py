@@ -57,7 +57,7 @@ def seal_after(previous: bytes, link: bytes) -> bytes:
 
 
 class Chain:
-    """Follows a trail from its first event on, and says of each whether it stands where it was written."""
+    """Follows a trail from its first event on and checks that each is where it was written."""
 
     def __init__(self) -> None:
         self._heads: dict[str, bytes] = {}

@@ -143,7 +143,7 @@ def gate_for(spec: Spec) -> GateKind:
 def missing_reason(
     facts: Mapping[str, str | int | None], *, gate: str | None, approvals: Mapping[str, str]
 ) -> str | None:
-    """Say why a start in the trail has nothing that let it start; None if it has, or an older version started it.
+    """Return why nothing allowed a start in the trail; None if something did.
 
     `approvals` are the digests of what was approved before it, by ask.
     """
@@ -165,7 +165,7 @@ def missing_reason(
 
 
 def is_carried_on(body: bytes, approved: bytes) -> bool:
-    """Say whether a command is the approved one without its decision, as it goes on after it left to wait."""
+    """Return whether a command is the approved one, without the decision in its arguments."""
     try:
         before, after = command_of(approved), command_of(body)
     except msgspec.MsgspecError:
