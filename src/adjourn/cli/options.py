@@ -206,7 +206,7 @@ class Since(click.ParamType[int]):
         from datetime import UTC, datetime
 
         # Most commands start without it (bench start)
-        from adjourn.wiring import now
+        from adjourn.system.clock import now
 
         if isinstance(value, int):
             return value

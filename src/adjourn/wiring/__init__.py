@@ -4,7 +4,6 @@ What every verb needs is here, the rest one file each.
 """
 
 import os
-import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
@@ -23,6 +22,7 @@ from adjourn.settings.find_store import (
     nearest_store,
     place_for_a_new_store,
 )
+from adjourn.system.clock import new_id, now
 from adjourn.system.user_state import state_directory, store_key
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 
@@ -43,26 +43,12 @@ __all__ = [
     "has_worker",
     "is_shared",
     "living",
-    "new_id",
-    "now",
     "open_decisions",
 ]
 
 # How a database is named elsewhere
 _CONNECTION_WORDS = ("://", "host=", "dbname=", "password=", "postgres:", "postgresql:")
 _MOMENT_MS = 2_000  # that a detached supervisor may need to take its task
-_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
-
-
-def now() -> int:
-    """Return the time in milliseconds."""
-    return time.time_ns() // 1_000_000
-
-
-def new_id() -> str:
-    """Return 128 random bits as 26 characters that are easy to type and never begin with a dash."""
-    bits = int.from_bytes(os.urandom(16), "big") << 2
-    return "".join(_LETTERS[bits >> shift & 31] for shift in range(125, -1, -5))
 
 
 def find_root(given: str | None, *, start: str | None = None) -> str:

@@ -41,9 +41,10 @@ from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
 from adjourn.settings.redaction import open_redactor
 from adjourn.settings.supervision import read_settings
+from adjourn.system.clock import now
 from adjourn.system.poll import Poll
 from adjourn.system.yaml import NotYet
-from adjourn.wiring import find_root, now
+from adjourn.wiring import find_root
 from adjourn.wiring.controller import open_controller
 
 TOO_LARGE = protocol_files.LARGEST + 1  # bytes of a file that a script hands over

@@ -17,8 +17,9 @@ from adjourn.settings.find_store import ADDRESS, URLS, is_shared
 from adjourn.stores.copy import Everything
 from adjourn.stores.sqlite.directory import DATABASE, FENCED, MOVING
 from adjourn.stores.sqlite.store import SqliteStore
+from adjourn.system.clock import new_id
 from adjourn.system.files import private_directory, sync_directory, write_whole
-from adjourn.wiring import living, new_id, open_sqlite
+from adjourn.wiring import living, open_sqlite
 from adjourn.wiring.controller import open_controller
 
 MOVED = f"{DATABASE}.moved"

@@ -21,9 +21,9 @@ from adjourn.settings.config import config_path, read_config
 from adjourn.settings.notify import key_of, proper_name, read_table, refuse_secret
 from adjourn.supervision.notify_loop import Sender, Stop, send_until
 from adjourn.system import lock
+from adjourn.system.clock import now
 from adjourn.views.commands import CommandWriter
 from adjourn.views.notice import Occasion
-from adjourn.wiring import now
 from adjourn.wiring.controller import open_controller
 
 LAST_ROUND = 5.0  # seconds for what is due when a worker has nothing left to do

@@ -10,8 +10,8 @@ from adjourn.core.plan.plan import Item, Plan
 from adjourn.core.task import DEFAULT_GRACE, Spec
 from adjourn.core.text.render import visible
 from adjourn.core.text.when import stamp
+from adjourn.system.clock import now
 from adjourn.system.plan_lock import Executor, hold, holder
-from adjourn.wiring import now
 from adjourn.wiring.runners import RUNNERS, Work, command_work, prompt_work
 
 _LARGEST = 1024 * 1024

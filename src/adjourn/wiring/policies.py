@@ -27,8 +27,8 @@ from adjourn.runners import runs_own_calls
 from adjourn.settings.allow_rules import change_allowances, read_allowances
 from adjourn.settings.policies import FilePolicies, origins
 from adjourn.settings.policy_text import rules_path
+from adjourn.system.clock import new_id, now
 from adjourn.views.policy import Explained
-from adjourn.wiring import new_id, now
 from adjourn.workspace.command_files import look_at, search_path
 
 

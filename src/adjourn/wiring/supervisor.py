@@ -19,8 +19,9 @@ from adjourn.stores.sqlite.directory import DATABASE
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.supervision.worker import Log, Worker
+from adjourn.system.clock import new_id, now
 from adjourn.views.commands import CommandWriter
-from adjourn.wiring import is_shared, new_id, now
+from adjourn.wiring import is_shared
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.outside_runs import place_if_any
 from adjourn.wiring.policies import own_program
