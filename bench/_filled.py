@@ -31,7 +31,7 @@ from adjourn.system.clock import now
 from adjourn.system.user_state import state_directory
 from adjourn.wiring import STORE
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
-from adjourn.wiring.policies import open_gate
+from adjourn.wiring.gate import open_gate
 
 _BATCH = 500  # tasks that share a transaction
 _BOOT = "6f1d8a52-07c3-4c5e-9a44-5b2b1f0f7c11"

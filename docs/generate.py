@@ -401,6 +401,7 @@ DOCUMENTS = {
     "store adopt": "`schema_version`, `store`, its directory, and three lists of task ids: `uncertain`, what may have run, "
     "`asked_again`, and `paused`; where it leads to a database, its URL instead of the lists",
     "store accept": "as `store adopt`",
+    "store forget": "`schema_version` and `forgotten`, the directories of the stores",
     "store roles": "`schema_version` and `roles`, a list of names",
 }
 """What each verb prints with `--output json`. A test compares it with what they print."""

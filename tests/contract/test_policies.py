@@ -72,6 +72,6 @@ def test_a_run_without_a_policy_loads_nothing_that_reads_or_judges(place: Path) 
     assert "adjourn.settings.policies" in loaded
     assert [
         name
-        for name in ("tomllib", "shlex", "core.judging", "core.policy_text", "core.places")
-        if name in loaded
+        for name in ("tomllib", "shlex", "policy.judge", "policy.file")
+        if f"{name}\n" in loaded
     ] == []

@@ -70,6 +70,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         (place / ".adjourn" / f"adjourn.db{suffix}").unlink(missing_ok=True)
     shutil.copy(place / "copy.db", place / ".adjourn" / "adjourn.db")
     tell("store accept", "--yes")
+    tell("store forget", "--yes")
     return told
 
 

@@ -152,6 +152,8 @@ def as_role(postgres: Server, database: str) -> Iterator[Roles]:
 
     yield make
     for login in logins:
+        # What a login made for its session goes with the session, a moment after the login left
+        postgres.do(f"DROP OWNED BY {login}", name)
         postgres.do(f"DROP ROLE {login}")
     # The roles put others in the place of some functions
     postgres.do(";\n".join([_UNGUARDED, *without_roles]), name)

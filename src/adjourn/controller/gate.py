@@ -25,7 +25,6 @@ from adjourn.core.call import (
 )
 from adjourn.core.errors import BadPolicy
 from adjourn.core.policy.commands import steps_of, words_of
-from adjourn.core.policy.judge import judge, judge_since
 from adjourn.core.policy.judgement import Action, Effect, Judgement, approved_on, is_stricter
 from adjourn.core.policy.locations import directory_of, links_among, links_in, named_paths
 from adjourn.core.policy.opening import Obstacle, Opening, OwnAsk, Way, way_of
@@ -277,6 +276,9 @@ class PolicyGate:
         )
 
     def _judge(self, policy: Policy, spec: Spec, body: bytes, seen: Surroundings) -> Judgement:
+        # A run without a policy starts without what judges (bench resume)
+        from adjourn.core.policy.judge import judge
+
         arguments = arguments_of(body)
         seen = self._with_real_paths(COMMAND, arguments, seen, spec.workspace)
         return judge(
@@ -307,6 +309,9 @@ class PolicyGate:
         body: bytes,
         seen: Surroundings,
     ) -> Judgement:
+        # A run without a policy starts without what judges (bench resume)
+        from adjourn.core.policy.judge import judge_since
+
         arguments = arguments_of(body)
         return judge_since(
             *in_force,

@@ -1,6 +1,5 @@
 """Says what a setting of a runner takes, to whoever gave it something else."""
 
-import shlex
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, get_args
@@ -47,6 +46,8 @@ def _words(kind: Any) -> str:
 
 def split(arguments: str) -> list[str]:
     """Split arguments as a shell would."""
+    import shlex  # slow to import, and seldom needed
+
     try:
         return shlex.split(arguments)
     except ValueError as error:

@@ -5,12 +5,10 @@ import stat
 
 from adjourn.core.documents import spelled
 from adjourn.core.errors import BadPolicy
-from adjourn.core.policy.file import read_policy
 from adjourn.core.policy.judgement import Never
 from adjourn.core.policy.policy import NO_POLICY, Allowance, Include, Origin, Policy, Source
 from adjourn.core.policy.rule import Rule
 from adjourn.core.text.toml import Problem
-from adjourn.settings.allow_rules import read_allowances
 from adjourn.settings.config import config_directory
 from adjourn.settings.find_store import (
     is_shared,
@@ -164,12 +162,18 @@ class Gathering:
         path = rules_path()
         self.seen[path] = _signature(path)
         if self.seen[path] is not None:
+            # A run without always-allow rules starts without it (bench resume)
+            from adjourn.settings.allow_rules import read_allowances
+
             self.allowances = read_allowances(path, self.problems)
             self.sources.append(
                 Source(path=spelled(path), kind="rules", rules=len(self.allowances))
             )
 
     def _read(self, origin: Origin, *, within: str, chain: tuple[str, ...]) -> None:
+        # A run without a policy starts without what reads one (bench resume)
+        from adjourn.core.policy.file import read_policy
+
         path = origin.path
         self.seen[path] = _signature(path)
         if len(self.seen) > _MOST_FILES:

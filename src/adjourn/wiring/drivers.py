@@ -25,7 +25,8 @@ from adjourn.system.poll import Poll
 from adjourn.system.run_files import driver_directory
 from adjourn.wiring import find_root, open_decisions
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.policies import open_gate, own_program
+from adjourn.wiring.gate import open_gate
+from adjourn.wiring.own_program import own_program
 
 _LOOKS_ALONE = 5  # a worker that is there takes a run over much sooner
 _MOVING = frozenset({CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING})

@@ -211,7 +211,7 @@ class NotifyProcess:
 
     def _start(self) -> None:
         # Only where somebody wants to be told
-        from adjourn.wiring.policies import own_environment, own_python
+        from adjourn.wiring.own_program import own_environment, own_python
 
         command = own_python(
             "notify", "--follow", "--output", self._log_format, "--store", self._root

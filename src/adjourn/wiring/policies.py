@@ -1,16 +1,13 @@
 """Puts together what judges a command: the policies, and a look at what it depends on."""
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
 from itertools import islice
 from typing import Any
 
 import msgspec
 
 from adjourn.controller.controller import Controller
-from adjourn.controller.gate import PolicyGate
 from adjourn.core.call import COMMAND, Call, Command, Json, arguments_of, portable
 from adjourn.core.errors import BadPolicy, Conflict, Misuse
 from adjourn.core.policy.commands import SHELL_TOOLS, all_steps, programs_of, steps_of, words_of
@@ -23,75 +20,12 @@ from adjourn.core.states import ENDED
 from adjourn.core.task import Milliseconds, Task
 from adjourn.core.text.render import visible
 from adjourn.core.text.toml import Problem
-from adjourn.runners import runs_own_calls
 from adjourn.settings.allow_rules import change_allowances, read_allowances
 from adjourn.settings.policies import FilePolicies, origins
 from adjourn.settings.policy_text import rules_path
 from adjourn.system.clock import new_id, now
 from adjourn.views.policy import Explained
-from adjourn.workspace.command_files import look_at, search_path
-
-
-def open_gate(root: str) -> PolicyGate:
-    """Make what judges the commands of a store's tasks."""
-    return PolicyGate(
-        FilePolicies(root), observe, now, resolve=resolve, runs_own_calls=runs_own_calls
-    )
-
-
-def observe(command: Command, workspace: str | None = None) -> Surroundings:
-    """Look at what a command depends on, with the PATH that its process would have.
-
-    The `workspace` of its task is the directory that it would run in, unless it is given.
-    """
-    return look_at(
-        command, path=search_path(None, os.environ), own=own_program() or "", workspace=workspace
-    )
-
-
-def resolve(path: str) -> str:
-    """Return where a path really leads.
-
-    Links are followed as the kernel does, and what is not there yet is kept.
-    """
-    if "\0" in path:  # no such path can be opened
-        return path
-    try:
-        real = os.path.realpath(path)
-    except OSError:
-        # Somebody changes links on its way at this very moment; no rule names what comes of it
-        real = f"{path} (it changes while it is looked at)"
-    return real.encode("utf-8", "backslashreplace").decode()
-
-
-def own_python(*words: str) -> list[str]:
-    """Return an argv for adjourn in a Python that imports nothing from the current directory."""
-    return [sys.executable, "-P", "-m", "adjourn", *words]
-
-
-def own_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment whose PYTHONPATH leads nowhere that depends on the directory."""
-    kept = [
-        entry for entry in inherited.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)
-    ]
-    rest = {name: value for name, value in inherited.items() if name != "PYTHONPATH"}
-    return {**rest, "PYTHONPATH": os.pathsep.join(kept)} if kept else rest
-
-
-@cache
-def own_program() -> str | None:
-    """Return where this very adjourn is installed as a command, if it is."""
-    # A word without a directory says nothing: a fork of a warm parent has one, and the workspace
-    # may hold such a file.
-    called = os.path.realpath(sys.argv[0]) if "/" in sys.argv[0] else ""
-    for candidate in (called, os.path.join(os.path.dirname(sys.executable), "adjourn")):
-        if (
-            os.path.basename(candidate) == "adjourn"
-            and os.path.isfile(candidate)
-            and os.access(candidate, os.X_OK)
-        ):
-            return candidate
-    return None
+from adjourn.wiring.gate import observe, resolve
 
 
 def explained(

@@ -24,7 +24,7 @@ from adjourn.views.commands import CommandWriter
 from adjourn.wiring import is_shared
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.outside_runs import place_if_any
-from adjourn.wiring.policies import own_program
+from adjourn.wiring.own_program import own_program
 
 _PACKAGES = ("pydantic_ai", "openai", "anthropic", "msgspec", "apsw")
 _SLOW = (

@@ -11,7 +11,7 @@ from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError
 from adjourn.views.block import BLANK, Span, line
-from adjourn.wiring.policies import own_environment, own_python
+from adjourn.wiring.own_program import own_environment, own_python
 
 _SCRIPT = """\
 #!/bin/sh
