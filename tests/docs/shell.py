@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Self
 
-_SECONDS = 30
+_SECONDS = 180  # no promise about speed: only a command that hangs is ended
 _MARK = b"\x1e\n"
 # A page that fails half-way has not stopped its worker
 _LEAVE_NOTHING = b"trap 'kill $(jobs -p) 2> /dev/null; wait' EXIT\n"
@@ -39,7 +39,12 @@ class Shell:
     def __exit__(self, *_: object) -> None:
         os.close(self._script)
         os.close(self._output)
-        self._process.wait(_SECONDS)
+        try:
+            self._process.wait(_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise
 
     def do(self, command: str) -> list[str]:
         """Run a command and return the lines that it printed; `$?` is there for the next one."""
