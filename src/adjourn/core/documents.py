@@ -14,6 +14,7 @@ from adjourn.core.errors import AdjournError, NothingRecorded
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
+from adjourn.core.text.render import spelled
 from adjourn.core.text.when import stamp
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -391,14 +392,6 @@ def failure(error: AdjournError) -> Failure:
 
 def _error(error: AdjournError) -> ErrorDoc:
     return ErrorDoc(code=error.code, message=error.sentence, way_out=error.way_out or None)
-
-
-def spelled(word: str) -> str:
-    """Return a word of the operating system as JSON can hold it.
-
-    What is not UTF-8 is spelled out.
-    """
-    return word.encode("utf-8", "backslashreplace").decode()
 
 
 def encoded(document: object) -> str:

@@ -7,7 +7,6 @@ import click
 from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervising
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.cli.verbs._replies import warn_receipts
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import Misuse
 from adjourn.core.resumption import PLAIN, Resumption
@@ -96,5 +95,7 @@ def _queued(
     by = session.principal(controller.decisions)
     found = controller.tasks.resume(task.id, resumption, by=by, named=text, supervisor=supervisor)
     if session.verbose and (resumption.decides or resumption.answers_something):
+        from adjourn.cli.verbs._replies import warn_receipts  # only where it is asked for
+
         warn_receipts(session, controller.decisions, task)
     return found

@@ -4,10 +4,9 @@ import click
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.core.documents import spelled
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.core.text.render import title
+from adjourn.core.text.render import spelled, title
 from adjourn.core.text.when import ago, stamp
 from adjourn.views.block import BLANK, Table
 from adjourn.views.call import GIST, short

@@ -74,7 +74,7 @@ def segments(text: str) -> Iterator[Words]:
 
     One may begin at every word.
     """
-    plain = _IFS.sub(" ", text.replace("\\\n", ""))
+    plain = re.sub(_IFS, " ", text.replace("\\\n", ""))
     yield from _loose_segments(plain)
     yield from _crude_segments(plain)
 
@@ -165,7 +165,7 @@ def _named(char: str) -> str:
 
 _PARTING = "|&;()<>{}$`\r"
 _SEPARATORS = str.maketrans(_PARTING, "\n" * len(_PARTING))
-_IFS = re.compile(r"\$IFS\b|\$\{IFS[^}]*\}")  # a blank, if nobody set it to something else
+_IFS = r"\$IFS\b|\$\{IFS[^}]*\}"  # a blank, if nobody set it to something else
 _QUOTES = str.maketrans("", "", "'\"\\")
 
 
