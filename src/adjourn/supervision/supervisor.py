@@ -16,10 +16,11 @@ from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
 from adjourn.core.call import Call, command_of
 from adjourn.core.errors import AdjournError, Conflict, NotStarted, StoreOlder, StoreProblem
+from adjourn.core.outcome import Exit
 from adjourn.core.states import TaskState
 from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.ports.leases import RunLeases
-from adjourn.ports.world import Ended, NeverStarted, NewId
+from adjourn.ports.world import Ended, NeverStarted, NewId, Vanished
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.processes import LeftBy, LocalProcesses, set_aside
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines, why_failed
@@ -293,8 +294,8 @@ class Supervisor:
         call whose gate was opened is never started again by anybody who does not know of it.
         """
         if not may_start():
-            shim.interrupt()  # at the gate it writes down that nothing was started
-            shim.wait(None)
+            active.stop(1)  # at the gate it writes down that nothing was started
+            shim.leave_gate()
             active.close()
             return self.end(active)
         deadline = self._leases.deadline() if self._leases else None
@@ -483,7 +484,11 @@ class Supervisor:
 
     def _settle(self, active: ActiveRun) -> Task:
         run = active.run
-        match self._processes.left_behind(run.id):
+        state = self._processes.left_behind(run.id)
+        if isinstance(state, Vanished) and active.stop_requests and active.has_never_started():
+            # It was stopped, and killed before it could write down that it was interrupted
+            state = Ended(Exit(interrupted=True))
+        match state:
             case Ended(exit=exit):
                 if not has_clarifications(self._root):
                     ended = self._controller.runs.finish(run, exit)
