@@ -10,7 +10,7 @@ from adjourn.core.agent.calls import Look, Report, Spent, files_of
 from adjourn.core.ask import Approver, Ask, AskKind
 from adjourn.core.call import Call, arguments_of, digest_of
 from adjourn.core.diffstat import Diffstat
-from adjourn.core.errors import AdjournError, NothingRecorded
+from adjourn.core.errors import AdjournError, NothingRecorded, UnreadableRow
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
@@ -388,6 +388,12 @@ def failure(error: AdjournError) -> Failure:
         ]
         return Failure(error=_error(error), items=tuple(items))
     return Failure(error=_error(error))
+
+
+def unreadable_doc(left_out: Sequence[UnreadableRow]) -> dict[str, object]:
+    """Describe what a list leaves out because it cannot be read; most often there is nothing."""
+    rows = [{"kind": error.kind, "name": spelled(error.name)} for error in left_out]
+    return {"unreadable": rows} if rows else {}
 
 
 def _error(error: AdjournError) -> ErrorDoc:

@@ -5,7 +5,8 @@ import click
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
-from adjourn.core.call import COMMAND
+from adjourn.core.call import COMMAND, Call, require_readable
+from adjourn.core.errors import UnreadableRow
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.text.render import clipped, title, visible
@@ -52,15 +53,13 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
         asleep = view.count_snoozed_asks(now=moment)
         if session.wants_json:
             # Only JSON needs it (bench start)
-            from adjourn.core.documents import ask_doc
+            from adjourn.core.documents import ask_doc, unreadable_doc
 
-            docs = [
-                ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {})
-                for ask in found[:limit]
-            ]
+            docs = [ask_doc(ask, _calls_of(view, ask)) for ask in found[:limit]]
             count = view.count_open_asks()
+            left_out = unreadable_doc(session.unreadable)
             session.print_document(
-                {"schema_version": 1, "count": count, "snoozed": asleep, "asks": docs}
+                {"schema_version": 1, "count": count, "snoozed": asleep, "asks": docs, **left_out}
             )
             return
         rows = [_row(view, ask, moment) for ask in found[:limit]]
@@ -70,11 +69,27 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
         session.show([BLANK, unattended_block(stuck, session.commands)])
 
 
+def _calls_of(view: View, ask: Ask) -> dict[int, Call]:
+    if ask.call is None:
+        return {}
+    try:
+        call = view.call(ask.task_id, ask.call)
+        require_readable(call)
+    except UnreadableRow as error:
+        error.note_in(view.unreadable)
+        return {}
+    return {ask.call: call}
+
+
 def _row(view: View, ask: Ask, moment: int) -> tuple[str, str, str, str, str]:
-    task = view.task(ask.task_id)
     rest = (ask.snoozed_until or 0) - moment
     when = f"in {span(rest)}" if rest > 0 else ago(ask.created_at, now=moment)
-    return (short(ask.id), ask.kind, short(ask.task_id), when, _gist(view, ask, task))
+    try:
+        what = _gist(view, ask, view.task(ask.task_id))
+    except UnreadableRow as error:
+        error.note_in(view.unreadable)
+        what = f"({error.kind} cannot be read)"
+    return (short(ask.id), ask.kind, short(ask.task_id), when, what)
 
 
 def _gist(view: View, ask: Ask, task: Task) -> str:

@@ -4,6 +4,7 @@ import click
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
+from adjourn.core.documents import unreadable_doc
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.text.render import spelled, title
@@ -41,7 +42,13 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
             wanted = tuple(TaskState(state) for state in states)
             found = view.tasks(states=wanted, limit=limit, before=start)
     if session.wants_json:
-        session.print_document({"schema_version": 1, "tasks": [_document(task) for task in found]})
+        session.print_document(
+            {
+                "schema_version": 1,
+                "tasks": [_document(task) for task in found],
+                **unreadable_doc(session.unreadable),
+            }
+        )
         return
     if not (decisions and found):
         session.print_nothing_found("No tasks.")

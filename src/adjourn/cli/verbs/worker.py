@@ -113,7 +113,7 @@ def _print_status(session: Session) -> int:
     if session.has_store:
         controller = session.open_controller()
         with controller.store.read() as view:
-            supervisors = [view.run(task.id, task.runs).supervisor for task in view.running()]
+            supervisors = [run.supervisor for run in view.current_runs()]
         moment = controller.now()
         workers = [
             {

@@ -17,6 +17,7 @@ from adjourn.core.errors import (
     StoreOlder,
     StoreProblem,
     StoreRefused,
+    UnreadableRow,
 )
 from adjourn.core.task import Task
 from adjourn.core.text.render import command_line
@@ -80,6 +81,10 @@ class SqliteStore:
             self._db = self._open(path)
             self._files = OpenFiles(path)
         self._rows = SqliteRows(self._db)
+
+    @property
+    def unreadable(self) -> dict[str, UnreadableRow]:
+        return self._rows.unreadable
 
     def _open(self, path: str) -> SqliteConnection:
         db = SqliteConnection(path)
