@@ -125,12 +125,12 @@ def report(session: Session, controller: Controller, task: Task) -> int:
     is_completed = scene.task.state is TaskState.SUCCEEDED
     if session.wants_json:
         session.print_document(manifest)
-    elif is_completed and sys.stdout.isatty():
+    elif is_completed and not scene.unmade_calls and sys.stdout.isatty():
         took = span(scene.task.updated_at - scene.task.created_at)
         session.print(f"Completed in {took}  (task {scene.task.id})")
         if plan := scene.task.spec.plan:
             session.print(f"Then: {session.commands('execute', plan)}")
-    elif not is_completed:
+    elif not is_completed or scene.unmade_calls:
         session.show(standing(session, scene, now=controller.now()))
     return EXIT_CODES[scene.task.state]
 
