@@ -36,6 +36,7 @@ from adjourn.core.agent.calls import Look
 from adjourn.core.diffstat import Diffstat, FileChange
 from adjourn.core.documents import (
     AskDoc,
+    CallDoc,
     ErrorDoc,
     Failure,
     ItemDoc,
@@ -379,7 +380,7 @@ DOCUMENTS = {
     "worker": "`schema_version` and `workers`, each with its name, pid, pool, active, max_active and since, "
     "of a shared store with its host, too; with --status only",
     "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `prompt`, `workspace`, `runs`, `session_id`, "
-    "`parent_run_id`, `created_at`, `updated_at`, `message`",
+    "`parent_run_id`, `created_at`, `updated_at`, `message`, `calls_not_made`",
     "runs": "`schema_version` and `runs`, a list of RunDoc",
     "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text",
     "prune": "`schema_version`, `pruned`, a list of task ids, `locks_removed`, a number, and `dry_run`",
@@ -433,6 +434,7 @@ MEANINGS = {
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
     "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude` and `codex`.",
     "Manifest.asks": "The asks of the last run.",
+    "Manifest.calls": "All calls of an agent, or of a process that asked for something, and what became of each.",
     "ResumabilityDoc.can_be_resumed": "Whether `resume` would go on; nothing is begun in its place where it cannot.",
     "ResumabilityDoc.looks": "What was looked at: the session, the program, the workspace, and the commit that is checked out.",
     "ResumabilityDoc.way_out": "The command that helps where it cannot.",
@@ -463,6 +465,11 @@ MEANINGS = {
     "QuestionDoc.question_id": "The question's key: what `resume --answer KEY=TEXT` takes.",
     "QuestionDoc.text": "The question.",
     "QuestionDoc.choices": "The allowed answers; empty if any text will do.",
+    "CallDoc.id": "The call's name.",
+    "CallDoc.name": "The tool.",
+    "CallDoc.digest": "The digest of its bytes.",
+    "CallDoc.fate": "How it stands; `not_made`: it was approved, and its agent ended without making it.",
+    "CallDoc.arguments": "What it would have done; only of a call that was not made.",
     "AskDoc.id": "The ask.",
     "AskDoc.task_id": "The task that it belongs to.",
     "AskDoc.run_id": "The run that left it.",
@@ -529,6 +536,7 @@ STRUCTS = (
     TermsDoc,
     ReasonDoc,
     ToolCall,
+    CallDoc,
     QuestionDoc,
     WorkspaceDoc,
     ResumabilityDoc,
@@ -658,6 +666,7 @@ KINDS = {
     "start_refused": "A call was about to start and nothing let it: it is withdrawn, and a person is asked.",
     "call_closed": "A call that an agent or a process was handed, or that ran beside an agent, has ended.",
     "call_lost": "What ran a call of an agent vanished without a result; a person is asked when the run has ended.",
+    "call_not_made": "A call was approved, and its agent ended without making it. It is withdrawn.",
     "run_completed": "The process left, and the task succeeded.",
     "run_failed": "The process left, and the task failed.",
     "run_waiting": "The process left until a person settles its asks, or tasks that it started are done.",

@@ -118,7 +118,8 @@ def report(session: Session, controller: Controller, task: Task) -> int:
     with naming(session, task):
         note_left(controller, task)
         scene = controller.scene(task.id)
-    if scene.task.state is not TaskState.SUCCEEDED or session.wants_json:
+    is_plain_success = scene.task.state is TaskState.SUCCEEDED and not scene.unmade_calls
+    if not is_plain_success or session.wants_json:
         manifest = session.write_manifest(scene)
         if session.wants_json:
             session.print_document(manifest)

@@ -8,7 +8,7 @@ import msgspec
 
 from adjourn.core.agent.calls import Look, Report, Spent, files_of
 from adjourn.core.ask import Approver, Ask, AskKind
-from adjourn.core.call import Call, arguments_of, digest_of
+from adjourn.core.call import Call, Fate, arguments_of, digest_of
 from adjourn.core.diffstat import Diffstat
 from adjourn.core.errors import AdjournError, NothingRecorded, UnreadableRow
 from adjourn.core.scene import Scene
@@ -32,6 +32,17 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any]
     # Of an agent's call: those that a link leads elsewhere
     files: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+
+
+class CallDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of an agent, and what became of it."""
+
+    id: str
+    name: str
+    digest: str
+    fate: Fate
+    # Only of a call that was approved and never made
+    arguments: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 class QuestionDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,6 +158,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resumability: ResumabilityDoc | msgspec.UnsetType = msgspec.UNSET
     # A lambda, so that it is told even when empty
     asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())
+    calls: tuple[CallDoc, ...] = ()
 
 
 class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -219,6 +231,7 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
             ask_doc(ask, scene.calls, original=scene.originals.get(ask.call or 0))
             for ask in scene.asks
         ),
+        calls=tuple(_call_doc(call, scene) for call in scene.all_calls),
     )
     match task.state:
         case TaskState.WAITING | TaskState.PAUSED:
@@ -231,6 +244,17 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
             return msgspec.structs.replace(manifest, error=error)
         case TaskState.QUEUED | TaskState.RUNNING:
             return msgspec.structs.replace(manifest, resume_hint=hint)
+
+
+def _call_doc(call: Call, scene: Scene) -> CallDoc:
+    is_unmade = call.number in scene.not_made
+    return CallDoc(
+        id=call.tool_call_id,
+        name=call.tool,
+        digest=call.digest,
+        fate=Fate.NOT_MADE if is_unmade else Fate(call.state.value),
+        arguments=arguments_of(call.body) if is_unmade else msgspec.UNSET,
+    )
 
 
 def _usage(report: Report | None) -> UsageDoc | msgspec.UnsetType:

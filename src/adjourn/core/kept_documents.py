@@ -154,6 +154,8 @@ CLARIFICATION = _json("clarification", Clarification)  # the newest
 CHECKPOINT = _raw("checkpoint")  # the checkpoint file that its process left
 RESPONSE = _raw("response")  # the digest of the response file that was taken
 BATCH = _json("batch", list[int])  # the numbers of the newest calls; 0: its driver just makes it
+# The numbers of calls that were approved and never made, although their task had ended
+NOT_MADE = _json("not_made", list[int])
 BEGAN = _number("began")  # how many messages belong to sessions before the last restart
 HEAD = _raw("head")  # what its workspace had checked out at a pause (supervision.workspace_notes)
 BEFORE = _raw("before")  # its workspace before it began (workspace.sketch)

@@ -213,6 +213,7 @@ class Redactor:
                 number: self.body(scene.calls[number].tool, body)
                 for number, body in scene.originals.items()
             },
+            all_calls=tuple(self.call(call) for call in scene.all_calls),
             changes=self.copied(scene.changes) if scene.changes else None,
         )
 

@@ -52,6 +52,11 @@ def rejection(reason: str | None) -> str:
     return f"{_REJECTED}\n{reason}" if reason else _REJECTED
 
 
+def is_rejection(words: str) -> bool:
+    """Return whether these are the words that a model gets for a rejected call."""
+    return words.split("\n", 1)[0] == _REJECTED
+
+
 class CallResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a call gave back."""
 
