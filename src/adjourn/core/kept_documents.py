@@ -12,6 +12,7 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from adjourn.core.agent.calls import CallResult, Report
+from adjourn.core.ask import AskReason
 from adjourn.core.authority.signed import Signed
 from adjourn.core.call import Call
 from adjourn.core.clarification import Clarification
@@ -142,6 +143,7 @@ EDITABLE = _raw("editable:")  # the schema of arguments that its process takes i
 
 # --- of an ask, or a run --------------------------------------------------------------------------
 
+WHY = _json("why:", AskReason)  # and an ask's id: why it is asked
 SIGNED = _json("signed:", Signed)  # and an ask's id: the signature under its reply
 REPORT = _json("report:", Report)  # and a run's number: what an agent's run reported
 # And a run's number: the messages before its session, and all of them when it ended

@@ -209,6 +209,7 @@ class Redactor:
             asks=tuple(self.ask(ask) for ask in scene.asks),
             calls={number: self.call(call) for number, call in scene.calls.items()},
             replaced={ask_id: self.call(call) for ask_id, call in scene.replaced.items()},
+            why={ask_id: self.copied(why) for ask_id, why in scene.why.items()},
             originals={
                 number: self.body(scene.calls[number].tool, body)
                 for number, body in scene.originals.items()

@@ -55,7 +55,13 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
             # Only JSON needs it (bench start)
             from adjourn.core.documents import ask_doc, unreadable_doc
 
-            docs = [ask_doc(ask, _calls_of(view, ask)) for ask in found[:limit]]
+            # Only JSON needs it (bench start)
+            from adjourn.core.kept_documents import WHY
+
+            docs = [
+                ask_doc(ask, _calls_of(view, ask), why=WHY.of(ask.id).read(view, ask.task_id))
+                for ask in found[:limit]
+            ]
             count = view.count_open_asks()
             left_out = unreadable_doc(session.unreadable)
             session.print_document(
@@ -98,7 +104,8 @@ def _gist(view: View, ask: Ask, task: Task) -> str:
     if ask.kind is AskKind.QUESTION or (is_of_agent and ask.kind is AskKind.UNCERTAIN):
         return clipped(visible(ask.prompt), columns=GIST)
     call = view.call(task.id, ask.call) if is_of_agent and ask.call else None
-    return gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
+    what = gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
+    return f"never: {what}" if ask.terms.override else what
 
 
 def _print(

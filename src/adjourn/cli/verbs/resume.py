@@ -43,6 +43,11 @@ from adjourn.supervision.wait import require_workspace
 )
 @click.option("--reason", metavar="TEXT", help="Why calls are rejected.")
 @click.option(
+    "--override",
+    metavar="REASON",
+    help="With one --approve: why it runs although the policy says never.",
+)
+@click.option(
     "--detach", is_flag=True, help="Return at once; a copy of this command supervises the task."
 )
 def command(session: Session, *, task: str, detach: bool, accept: bool, **words: Any) -> int:
