@@ -966,6 +966,7 @@ READ = {
     "TERM": "`dumb` means no colour, too.",
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
     "ADJOURN_AGENT_…": "A setting of the built-in agent, as in `ADJOURN_AGENT_MODEL`; `adjourn config` names them all.",
+    "ADJOURN_PAUSE_ON_APPROVAL": "`1`: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise.",
     "ADJOURN_CLAUDE": "Which program `run --runner claude` starts, if not the `claude` on PATH; the task keeps it.",
     "ADJOURN_CODEX": "Which program `run --runner codex` starts, if not the `codex` on PATH; the task keeps it.",
     "_ADJOURN_COMPLETE": "Used by shell completion; see `adjourn completion --help`.",
@@ -1058,6 +1059,11 @@ def _config() -> Iterator[str]:
         "A file that others can write is not followed. A project has no such file. "
         "What is wrong in it is said with file, table and key: `adjourn notify --check`. "
         "It never keeps a command from doing its work, but for `redact`: as long as that cannot be used, nothing is started."
+    )
+    yield "## `pause_on_approval`"
+    yield (
+        "`true`, above all tables: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise. "
+        "`ADJOURN_PAUSE_ON_APPROVAL` says it for one shell. Claude Code and Codex ask in any case, unless they are told not to."
     )
     yield "## `redact`"
     yield (

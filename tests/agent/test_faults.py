@@ -55,7 +55,7 @@ def test_nonsense_beside_a_call_that_waits_is_answered_when_that_is_decided(tmp_
 )
 def test_a_fault_that_passes_is_waited_out(tmp_path: Path, fault: Fault) -> None:
     with desk(tmp_path, Turn(text="Hello.", faults=(fault,))) as person:
-        assert person.json("run", "hello", expect=0)["final_message"] == "Hello."
+        assert person.json("run", "say hello", expect=0)["final_message"] == "Hello."
         assert len(person.transcript(person.json("tasks")["tasks"][0]["task_id"])) == 2
 
 
@@ -68,7 +68,7 @@ def test_a_package_that_is_missing_is_named_and_the_work_goes_on_when_it_is_ther
     missing = tmp_path / "core" / "pydantic_ai.py"
     missing.write_text('raise ModuleNotFoundError("no", name="pydantic_ai")')
     with desk(tmp_path, say("Hello.")) as person:
-        failed = person.json("run", "hello", expect=1, env=core)
+        failed = person.json("run", "say hello", expect=1, env=core)
         assert (
             failed["error"]["message"]
             == "the agent needs what is not installed: pydantic_ai; pip install 'adjourn[agent]'"
@@ -109,7 +109,7 @@ def test_a_wrong_key_pauses_where_a_person_is_at_hand_and_fails_where_none_is(
         assert stuck["agent_message"] == "the model's server says 401: scripted fault 401"
         assert (stuck["state"], stuck["pause_reason"]["type"]) == ("paused", "user_interrupt")
         assert stuck["usage"]["task"]["input_tokens"] == 100  # of the answer before
-        failed = person.json("run", "hello", expect=1)
+        failed = person.json("run", "say hello", expect=1)
         assert failed["error"]["message"] == "the model's server says 401: scripted fault 401"
         assert person.as_told(stuck, expect=10)["agent_message"] == "Hello."
         assert person.lines("log.txt") == ["ran", "ran"]  # once in each of the two tasks
@@ -126,7 +126,7 @@ def test_a_server_that_is_not_there_is_told_in_a_sentence_and_loses_nothing(tmp_
 
 def test_limits_end_the_work_with_a_sentence(tmp_path: Path) -> None:
     with desk(tmp_path, use(command("true")), say("no")) as person:
-        failed = person.json("run", "--max-tokens", "100", "hello", expect=1)
+        failed = person.json("run", "--max-tokens", "100", "say hello", expect=1)
     assert failed["error"]["message"] == "it used 110 tokens, and it may use 100"
 
 
@@ -134,7 +134,7 @@ def test_an_interrupt_pauses_at_once_while_the_model_thinks(tmp_path: Path) -> N
     """Row 23 of part 2: SIGTERM is the first Ctrl+C."""
     with desk(tmp_path, Turn(text="Hello.", delay=30)) as person:
         began = time.monotonic()
-        process = person.start("run", "--pause-on-approval", "hello", "--output", "json")
+        process = person.start("run", "--pause-on-approval", "say hello", "--output", "json")
         until(lambda: bool(person.model.requests), what="the model is asked")
         process.terminate()
         out, _ = process.communicate(timeout=20)
@@ -178,15 +178,15 @@ def test_bad_words_at_the_command_line_start_nothing(tmp_path: Path) -> None:
     """A-R60."""
     with desk(tmp_path) as person:
         bad: list[tuple[list[str], str]] = [
-            (["run", "--model", "gpt", "hello"], "openai:NAME or anthropic:NAME"),
-            (["run", "--max-steps", "many", "hello"], "max_steps"),
-            (["run", "--option", "colour=red", "hello"], "no setting colour"),
-            (["run", "--option", "model", "hello"], "KEY=VALUE"),
-            (["run", "--on-text", "sing", "hello"], "on_text"),
-            (["run", "--mcp", "none.json", "hello"], "No such file"),
+            (["run", "--model", "gpt", "say hello"], "openai:NAME or anthropic:NAME"),
+            (["run", "--max-steps", "many", "say hello"], "max_steps"),
+            (["run", "--option", "colour=red", "say hello"], "no setting colour"),
+            (["run", "--option", "model", "say hello"], "KEY=VALUE"),
+            (["run", "--on-text", "sing", "say hello"], "on_text"),
+            (["run", "--mcp", "none.json", "say hello"], "No such file"),
             (["run", "  "], "the prompt is empty"),
             (["run", "--model", "openai:x", "--", "ls"], "an agent takes one prompt"),
-            (["run", "--pause-on-aproval", "hello"], "no such option"),
+            (["run", "--pause-on-aproval", "say hello"], "no such option"),
         ]
         for words, sentence in bad:
             assert sentence in person.adjourn(*words, expect=2).err, words
@@ -221,7 +221,7 @@ def test_a_task_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
 def test_a_project_cannot_set_up_the_agent(tmp_path: Path) -> None:
     with desk(tmp_path, say("Done.")) as person:
         (person.store / "config.toml").write_text('[agent]\nbase_url = "http://127.0.0.1:9/"\n')
-        assert person.json("run", "hello", expect=0)["final_message"] == "Done."
+        assert person.json("run", "say hello", expect=0)["final_message"] == "Done."
         shown = person.json("config")["agent"]
     origins = {each["key"]: each["origin"] for each in shown}
     assert origins["base_url"] == "ADJOURN_AGENT_BASE_URL"

@@ -119,7 +119,7 @@ def test_a_run_goes_on_with_all_that_it_was_started_with(tmp_path: Path) -> None
 def test_on_a_terminal_the_words_come_as_they_are_said_and_do_no_harm(tmp_path: Path) -> None:
     words = "Let me \x1b[31mlook\x1b[0m around."
     with desk(tmp_path, use(command("ls", "tc_1"), text=words), finish("All is there.")) as person:
-        with Terminal(person, "run", "--pause-on-approval", "hello") as terminal:
+        with Terminal(person, "run", "--pause-on-approval", "say hello") as terminal:
             assert terminal.ends() == 10
         (said,) = [
             number

@@ -244,7 +244,9 @@ def test_a_first_run_that_is_stopped_before_its_thread_is_there_can_only_be_rest
 ) -> None:
     """D-R13, D-R18, D-R47, D-R53: with the app-server up, and no thread yet."""
     fake.play(DONE, slow={"thread/start": 60})
-    process = fake.shell.start("run", "--runner", "codex", "--output", "json", "do it")
+    process = fake.shell.start(
+        "run", "--runner", "codex", "--no-pause-on-approval", "--output", "json", "do it"
+    )
     until(
         lambda: any("app-server" in words for words in fake.shell.processes().values()),
         what="the app-server is there",
@@ -322,7 +324,12 @@ def test_where_codex_gets_no_further_a_person_who_is_at_hand_can_have_it_go_on(
 ) -> None:
     fake.play([{"trouble": trouble}, {"wait": 30}], DONE)
     patience = ("--option", "silence=2")
-    assert words in fake.shell.adjourn("run", "--runner", "codex", *patience, "do it", expect=1).err
+    assert (
+        words
+        in fake.shell.adjourn(
+            "run", "--runner", "codex", "--no-pause-on-approval", *patience, "do it", expect=1
+        ).err
+    )
     paused = fake.run(options=patience).out
     assert "It cannot go on for now: Codex " in paused
     assert words in paused
@@ -336,7 +343,7 @@ def test_whoever_is_killed_between_two_calls_the_thread_goes_on(
 ) -> None:
     """Whether somebody is at hand or not: nothing starts again by itself."""
     fake.play([{"wait": 60}], DONE)
-    process = fake.shell.start("run", "--runner", "codex", "do it")
+    process = fake.shell.start("run", "--runner", "codex", "--no-pause-on-approval", "do it")
     until(lambda: bool(fake.session_files()) and fake.is_saved(), what="the thread is on disk")
     fake.kill(victim)
     out, _ = process.communicate(timeout=30)
@@ -360,7 +367,7 @@ def test_a_run_that_is_paused_after_the_last_words_is_done_and_the_model_is_not_
     fake: FakeScene,
 ) -> None:
     fake.play([{"write": "All done.", "wait": 60}], [{"say": "Anything else?"}])
-    process = fake.shell.start("run", "--runner", "codex", "do it")
+    process = fake.shell.start("run", "--runner", "codex", "--no-pause-on-approval", "do it")
     until(
         lambda: any("All done." in file.read_text() for file in fake.session_files()),
         what="the last words are written",

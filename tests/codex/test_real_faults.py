@@ -31,7 +31,9 @@ def test_an_api_that_is_not_there_ends_the_run_with_a_reason(real: Scene) -> Non
         port = closed.getsockname()[1]
     real.configure(f"http://127.0.0.1:{port}/v1")
     began = time.monotonic()
-    done = real.shell.adjourn("run", "--runner", "codex", "do it", expect=1)  # nobody is at hand
+    done = real.shell.adjourn(
+        "run", "--runner", "codex", "--no-pause-on-approval", "do it", expect=1
+    )  # nobody is at hand
     assert time.monotonic() - began < 40
     assert "Failed:" in done.out
     assert len(done.err) > 10
@@ -115,7 +117,14 @@ def test_silence_is_not_waited_for_for_ever(real: Scene) -> None:
 
 def test_a_program_that_is_not_there_is_named(real: Scene) -> None:
     done = real.shell.adjourn(
-        "run", "--runner", "codex", "--option", "program=/no/such/codex", "do it", expect=1
+        "run",
+        "--runner",
+        "codex",
+        "--no-pause-on-approval",
+        "--option",
+        "program=/no/such/codex",
+        "do it",
+        expect=1,
     )
     assert "/no/such/codex" in done.err
     assert "@openai/codex" in done.err
@@ -147,7 +156,16 @@ def test_an_option_that_does_not_fit_is_refused_before_anything_is_recorded(real
         "arguments='",
     )
     for option in unfit:
-        real.shell.adjourn("run", "--runner", "codex", "--option", option, "do it", expect=2)
+        real.shell.adjourn(
+            "run",
+            "--runner",
+            "codex",
+            "--no-pause-on-approval",
+            "--option",
+            option,
+            "do it",
+            expect=2,
+        )
     assert real.shell.json("tasks")["tasks"] == []
 
 

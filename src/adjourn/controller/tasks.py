@@ -336,7 +336,7 @@ class Tasks:
         for call in view.calls_in(task.id, CallState.UNCERTAIN):
             raise Conflict(
                 f"call {call.id} may have run",
-                way_out=f"adjourn settle {call.id} it-ran|it-did-not|run-again",
+                way_out=f"adjourn show {task.id}",  # which names a command for each verdict
             )
 
     def cancel(self, task_id: str, *, by: Principal) -> Task:

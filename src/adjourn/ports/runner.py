@@ -91,6 +91,14 @@ class RunnerKind(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.session_check)
 
     @property
+    def is_gated_by_default(self) -> bool:
+        """Whether its calls wait for approval unless somebody says otherwise.
+
+        An agent of others makes its calls itself: nothing but the gate stands before them.
+        """
+        return bool(self.driver) and self.makes_calls
+
+    @property
     def argv(self) -> tuple[str, ...]:
         """The command that starts its driver."""
         return ("adjourn", "_drive", self.name)

@@ -1,6 +1,6 @@
 """How a task goes on: the exact next command, ready to paste."""
 
-from adjourn.core.ask import Ask, AskKind
+from adjourn.core.ask import Ask, AskKind, Verdict
 from adjourn.core.documents import is_resumable
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
@@ -81,7 +81,7 @@ def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
             overriding = commands("approve", ask.id, "--override", "why it must run")
             return [
                 Command("Reject with:  ", commands("reject", ask.id)),
-                Command("Override with:", f" {overriding}"),
+                Command("Or override:  ", overriding),
             ]
         case AskKind.APPROVAL:
             return [
@@ -92,8 +92,12 @@ def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
             answer = commands("answer", ask.id, *_as_argument(_example(ask)))
             return [Command("Answer with:  ", answer)]
         case AskKind.UNCERTAIN:
-            settle = commands("settle", f"{ask.task_id}.{ask.tool_call_id}")
-            return [Command("Settle with:  ", f"{settle} it-ran|it-did-not|run-again")]
+            call = f"{ask.task_id}.{ask.tool_call_id}"
+            return [
+                Command("If it ran:     ", commands("settle", call, Verdict.IT_RAN)),
+                Command("If it did not: ", commands("settle", call, Verdict.IT_DID_NOT)),
+                Command("To run again:  ", commands("settle", call, Verdict.RUN_AGAIN)),
+            ]
 
 
 def _can_go_on(scene: Scene) -> bool:

@@ -21,7 +21,7 @@ from adjourn.settings.config import read_config
 from adjourn.supervision.workspace_notes import head_at_pause
 from adjourn.workspace.git import Head, head_of
 
-__all__ = ["DEFAULT_AGENT", "RunnerNames", "Work", "command_work", "prompt_work"]
+__all__ = ["DEFAULT_AGENT", "RunnerNames", "Work", "command_work", "find_kind", "prompt_work"]
 
 RUNNERS = Runners(names=RunnerNames(), command=COMMAND, agent=DEFAULT_AGENT)
 _LEFT = frozenset({TaskState.WAITING, TaskState.PAUSED, TaskState.QUEUED})

@@ -8,6 +8,7 @@ from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervi
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
+from adjourn.controller.decisions import ENOUGH
 from adjourn.core.errors import Misuse
 from adjourn.core.resumption import PLAIN, Resumption
 from adjourn.core.task import Task
@@ -76,7 +77,7 @@ def _accepted(session: Session, text: str, resumption: Resumption) -> int:
             way_out=f"adjourn resume {text} --accept",
         )
     controller = session.open_controller()
-    task = controller.decisions.find_task(text)
+    task = controller.decisions.find_task(text, shortest=ENOUGH)
     controller.tasks.require_newest(text, task)
     accepted = controller.tasks.accept(task.id, by=session.principal(controller.decisions))
     return report(session, controller, accepted)
@@ -90,7 +91,7 @@ def _queued(
     *,
     supervisor: str | None = None,
 ) -> Task:
-    task = controller.decisions.find_task(text)
+    task = controller.decisions.find_task(text, shortest=ENOUGH)
     controller.tasks.require_newest(text, task)
     if task.spec.is_driven:
         from adjourn.wiring.runners import require_resumable  # seldom needed
