@@ -4,9 +4,9 @@ from typing import TypedDict, Unpack
 
 from adjourn.controller.standing import note_reach
 from adjourn.controller.transaction import ADJOURN, Transaction, approved_command, is_blocked
-from adjourn.core.ask import AskKind, Terms
+from adjourn.core.ask import AskKind, AskReason, Terms
 from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, Command
-from adjourn.core.kept_documents import NOT_MADE
+from adjourn.core.kept_documents import NOT_MADE, WHY
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
 from adjourn.core.policy.opening import OwnAsk
 from adjourn.core.states import AskState, CallMove, CallState, Move, after
@@ -82,12 +82,14 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
         case Waits():
             tx.move_call(task.id, run.call, CallMove.FINISH)
             return _wait(tx, task, run)
-        case WantsApproval(manifest=manifest):
+        case WantsApproval(manifest=manifest, last_lines=last_lines):
             tx.move_call(task.id, run.call, CallMove.FINISH)
+            it_ran = f"it ran and left with exit code {run.exit_code}, which asks for approval"
+            why = AskReason(reasons=(*own.reasons, it_ran), last_lines=last_lines)
             command = approved_command(task.spec, DEFAULT_VALUE, files=own.files)
             told = Approval(manifest=manifest, terms=own.terms, expires_after=own.expires_after)
             return ask_for_approval(
-                tx, task, run, command, prompt=f"exit code {run.exit_code}", **told
+                tx, task, run, command, prompt=f"exit code {run.exit_code}", why=why, **told
             )
         case Interrupted(reason=reason, cause=cause):
             return interrupt(tx, task, run, message=reason, cause=cause)
@@ -147,12 +149,16 @@ def ask_for_approval(
     command: Command,
     *,
     prompt: str,
+    why: AskReason,
     **told: Unpack[Approval],
 ) -> Task:
-    """End a run by asking whether this command may run."""
+    """End a run by asking whether this command may run; the ask says first why it is asked."""
     call = tx.new_call(task, command, state=CallState.PENDING, by=None, ask=task.asks + 1)
     counted = tx.save(task, calls=call.number)
-    _, asked = tx.open_ask(counted, run, AskKind.APPROVAL, prompt=prompt, call=call.number, **told)
+    ask, asked = tx.open_ask(
+        counted, run, AskKind.APPROVAL, prompt=prompt, call=call.number, **told
+    )
+    WHY.of(ask.id).keep(tx.rows, task.id, why)
     return end_run(tx, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)
 
 

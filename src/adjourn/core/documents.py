@@ -7,13 +7,14 @@ from typing import Any, Literal
 import msgspec
 
 from adjourn.core.agent.calls import Look, Report, Spent, files_of
-from adjourn.core.ask import Approver, Ask, AskKind
+from adjourn.core.ask import Approver, Ask, AskKind, AskReason
 from adjourn.core.call import Call, Fate, arguments_of, digest_of
 from adjourn.core.diffstat import Diffstat
-from adjourn.core.errors import AdjournError, NothingRecorded
+from adjourn.core.errors import AdjournError, NothingRecorded, UnreadableRow
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
+from adjourn.core.text.render import spelled
 from adjourn.core.text.when import stamp
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -67,6 +68,7 @@ class TermsDoc(msgspec.Struct, frozen=True, kw_only=True):
     not_requester: bool
     signed: bool
     by_name: bool
+    override: bool
 
 
 class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +79,8 @@ class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     kind: str
     state: str
+    why: tuple[str, ...]
+    last_lines: str | None
     prompt: str
     choices: tuple[str, ...]
     key: str | None
@@ -230,7 +234,12 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         waiting_on=scene.waiting_on,
         usage=_usage(scene.report),
         asks=tuple(
-            ask_doc(ask, scene.calls, original=scene.originals.get(ask.call or 0))
+            ask_doc(
+                ask,
+                scene.calls,
+                original=scene.originals.get(ask.call or 0),
+                why=scene.why.get(ask.id),
+            )
             for ask in scene.asks
         ),
         calls=tuple(_call_doc(call, scene) for call in scene.all_calls),
@@ -319,7 +328,13 @@ def _question(ask: Ask) -> QuestionDoc:
     return QuestionDoc(question_id=ask.key or ask.id, text=ask.prompt, choices=ask.choices)
 
 
-def ask_doc(ask: Ask, calls: dict[int, Call], *, original: bytes | None = None) -> AskDoc:
+def ask_doc(
+    ask: Ask,
+    calls: dict[int, Call],
+    *,
+    original: bytes | None = None,
+    why: AskReason | None = None,
+) -> AskDoc:
     """Describe one ask; `original` is its call as it was before somebody edited it."""
     call = calls.get(ask.call or 0)
     return AskDoc(
@@ -328,6 +343,8 @@ def ask_doc(ask: Ask, calls: dict[int, Call], *, original: bytes | None = None) 
         run_id=run_id(ask.task_id, ask.run),
         kind=ask.kind,
         state=ask.state,
+        why=why.reasons if why else (),
+        last_lines=why.last_lines if why else None,
         prompt=ask.prompt,
         choices=ask.choices,
         key=ask.key,
@@ -424,16 +441,14 @@ def failure(error: AdjournError) -> Failure:
     return Failure(error=_error(error))
 
 
+def unreadable_doc(left_out: Sequence[UnreadableRow]) -> dict[str, object]:
+    """Describe what a list leaves out because it cannot be read; most often there is nothing."""
+    rows = [{"kind": error.kind, "name": spelled(error.name)} for error in left_out]
+    return {"unreadable": rows} if rows else {}
+
+
 def _error(error: AdjournError) -> ErrorDoc:
     return ErrorDoc(code=error.code, message=error.sentence, way_out=error.way_out or None)
-
-
-def spelled(word: str) -> str:
-    """Return a word of the operating system as JSON can hold it.
-
-    What is not UTF-8 is spelled out.
-    """
-    return word.encode("utf-8", "backslashreplace").decode()
 
 
 def encoded(document: object) -> str:

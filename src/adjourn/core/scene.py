@@ -3,7 +3,7 @@
 import msgspec
 
 from adjourn.core.agent.calls import Report
-from adjourn.core.ask import Ask
+from adjourn.core.ask import Ask, AskReason
 from adjourn.core.call import Call
 from adjourn.core.diffstat import Diffstat
 from adjourn.core.task import Run, Task
@@ -18,6 +18,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     calls: dict[int, Call]
     waiting_on: tuple[str, ...] = ()
     replaced: dict[str, Call] = {}  # by the id of the ask that is there instead
+    why: dict[str, AskReason] = {}  # by the id of the ask
     originals: dict[int, bytes] = {}  # of edited calls, by their numbers
     report: Report | None = None  # what the run of an agent says of itself
     all_calls: tuple[Call, ...] = ()  # of the task, without the commands that start its runs

@@ -5,7 +5,8 @@ import click
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core.ask import Ask, AskKind
-from adjourn.core.call import COMMAND
+from adjourn.core.call import COMMAND, Call, require_readable
+from adjourn.core.errors import UnreadableRow
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.text.render import clipped, title, visible
@@ -61,11 +62,12 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
         asleep = view.count_snoozed_asks(now=moment)
         if session.wants_json:
             # Only JSON needs them (bench start)
-            from adjourn.core.documents import ask_doc
+            from adjourn.core.documents import ask_doc, unreadable_doc
+            from adjourn.core.kept_documents import WHY
             from adjourn.views.paused import paused_doc
 
             docs = [
-                ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {})
+                ask_doc(ask, _calls_of(view, ask), why=WHY.of(ask.id).read(view, ask.task_id))
                 for ask in found[:limit]
             ]
             found_paused = _paused(view, limit)
@@ -75,6 +77,7 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
                 "snoozed": asleep,
                 "asks": docs,
                 "paused": [paused_doc(each, session.commands) for each in found_paused],
+                **unreadable_doc(session.unreadable),
             }
             session.print_document(document)
             return
@@ -103,21 +106,39 @@ def _paused(view: View, limit: int) -> "list[PausedTask]":
     from adjourn.core.kept_documents import REPORT
     from adjourn.views.paused import PausedTask
 
-    return [
-        PausedTask(
-            task=task,
-            run=view.run(task.id, task.runs) if task.runs else None,
-            report=REPORT.of(task.runs).read(view, task.id) if task.spec.is_driven else None,
-        )
-        for task in tasks
-    ]
+    found: list[PausedTask] = []
+    for task in tasks:
+        try:
+            run = view.run(task.id, task.runs) if task.runs else None
+            report = REPORT.of(task.runs).read(view, task.id) if task.spec.is_driven else None
+        except UnreadableRow as error:
+            error.note_in(view.unreadable)
+        else:
+            found.append(PausedTask(task=task, run=run, report=report))
+    return found
+
+
+def _calls_of(view: View, ask: Ask) -> dict[int, Call]:
+    if ask.call is None:
+        return {}
+    try:
+        call = view.call(ask.task_id, ask.call)
+        require_readable(call)
+    except UnreadableRow as error:
+        error.note_in(view.unreadable)
+        return {}
+    return {ask.call: call}
 
 
 def _row(view: View, ask: Ask, moment: int) -> tuple[str, str, str, str, str]:
-    task = view.task(ask.task_id)
     rest = (ask.snoozed_until or 0) - moment
     when = f"in {span(rest)}" if rest > 0 else ago(ask.created_at, now=moment)
-    return (short(ask.id), ask.kind, short(ask.task_id), when, _gist(view, ask, task))
+    try:
+        what = _gist(view, ask, view.task(ask.task_id))
+    except UnreadableRow as error:
+        error.note_in(view.unreadable)
+        what = f"({error.kind} cannot be read)"
+    return (short(ask.id), ask.kind, short(ask.task_id), when, what)
 
 
 def _gist(view: View, ask: Ask, task: Task) -> str:
@@ -126,7 +147,8 @@ def _gist(view: View, ask: Ask, task: Task) -> str:
     if ask.kind is AskKind.QUESTION or (is_of_agent and ask.kind is AskKind.UNCERTAIN):
         return clipped(visible(ask.prompt), columns=GIST)
     call = view.call(task.id, ask.call) if is_of_agent and ask.call else None
-    return gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
+    what = gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
+    return f"never: {what}" if ask.terms.override else what
 
 
 def _print(

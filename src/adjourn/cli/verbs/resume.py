@@ -7,7 +7,6 @@ import click
 from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervising
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.cli.verbs._replies import warn_receipts
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import Misuse
 from adjourn.core.resumption import PLAIN, Resumption
@@ -48,6 +47,11 @@ _LIMITS = ("max_steps", "max_tokens", "max_cost")
 @click.option("--max-steps", metavar="N", help="Model turns until the built-in agent pauses again.")
 @click.option("--max-tokens", metavar="N", help="Tokens that the whole task may use, or none.")
 @click.option("--max-cost", metavar="USD", help="Dollars that the whole task may cost, or none.")
+@click.option(
+    "--override",
+    metavar="REASON",
+    help="With one --approve: why it runs although the policy says never.",
+)
 @click.option(
     "--detach", is_flag=True, help="Return at once; a copy of this command supervises the task."
 )
@@ -110,5 +114,7 @@ def _queued(
         task.id, resumption, by=by, named=text, supervisor=supervisor, setup=setup
     )
     if session.verbose and (resumption.decides or resumption.answers_something):
+        from adjourn.cli.verbs._replies import warn_receipts  # only where it is asked for
+
         warn_receipts(session, controller.decisions, task)
     return found

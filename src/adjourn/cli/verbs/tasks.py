@@ -4,11 +4,11 @@ import click
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.core.documents import spelled
+from adjourn.core.documents import unreadable_doc
 from adjourn.core.kept_documents import NOT_MADE
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Task
-from adjourn.core.text.render import title
+from adjourn.core.text.render import spelled, title
 from adjourn.core.text.when import ago, stamp
 from adjourn.views.block import BLANK, Table
 from adjourn.views.call import GIST, short, unmade_words
@@ -53,6 +53,7 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
             {
                 "schema_version": 1,
                 "tasks": [_document(task, unmade.get(task.id, 0)) for task in found],
+                **unreadable_doc(session.unreadable),
             }
         )
         return

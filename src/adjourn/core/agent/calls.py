@@ -8,7 +8,7 @@ import msgspec
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call, canonical
 
-_TAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_TAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 _REJECTED = "TOOL_CALL_REJECTED"
 _OUTPUT = 64 * 1024  # characters of what a call printed that its agent is told
 
@@ -126,7 +126,7 @@ class _Body(msgspec.Struct):
 
 def is_tame(label: str) -> bool:
     """Say whether an agent's name for a call can be said at a command line without a thought."""
-    return _TAME.fullmatch(label) is not None
+    return re.fullmatch(_TAME, label) is not None
 
 
 def looked_at(body: bytes, files: dict[str, str]) -> bytes:
