@@ -8,12 +8,12 @@ from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
 from adjourn.controller.reasons import Reasons, tell_start
 from adjourn.controller.transaction import ASKED, POLICY, Asked, Transaction
-from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply
+from adjourn.core.ask import Ask, AskKind, AskReason, Principal, Proposal, Question, Reply
 from adjourn.core.call import Call, digest_of, slot_of
 from adjourn.core.clarification import Clarification, Left, Request
 from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadyDone
-from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, EDITABLE, ORIGINAL, RESPONSE
+from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, EDITABLE, ORIGINAL, RESPONSE, WHY
 from adjourn.core.policy.judgement import Judgement
 from adjourn.core.states import AskMove, AskState, CallMove, CallState, allows_ask
 from adjourn.core.task import Run, Task
@@ -265,6 +265,9 @@ def _open_proposal(
         manifest=proposal.prompt,
         terms=judgement.terms_of_ask,
     )
+    own_words = "its program asks a person before it makes this call"
+    reasons = judgement.reasons_to_ask if judgement.terms_of_ask.override else ()
+    WHY.of(found.id).keep(tx.rows, task.id, AskReason(reasons=(*reasons, own_words)))
     if not judgement.is_turned_down:
         return found
     tx.move(call, CallMove.REJECT)

@@ -18,6 +18,7 @@ from adjourn.core.errors import (
     Conflict,
     Item,
     Misuse,
+    NotAllowed,
     NotFound,
     NothingRecorded,
     StoreProblem,
@@ -30,6 +31,7 @@ from adjourn.core.trail.receipt import Receipt
 from adjourn.ports.store import View
 
 _LONGEST_VALUE = 4096
+ENOUGH = 4  # characters of an id, to decide something by it
 
 _ASK_MOVES = {
     Verb.APPROVE: AskMove.APPROVE,
@@ -59,13 +61,17 @@ class Decisions:
 
     # --- finding ----------------------------------------------------------------------------------
 
-    def find_task(self, text: str) -> Task:
-        """Return the task that an id, a checkpoint id, or a unique prefix of either names."""
+    def find_task(self, text: str, *, shortest: int = 1) -> Task:
+        """Return the task that an id, a checkpoint id, or a unique prefix of either names.
+
+        Who changes something must give ENOUGH characters.
+        """
         name = text.partition(".")[0]
         with self.store.read() as view:
             found = view.tasks_like(name) if name else []
             if name in found:
                 return view.task(name)
+            _require_enough(found, name, shortest=shortest, thing="task", way_out="adjourn tasks")
             asks = view.asks_like(name) if name and not found else []
             if len(asks) == 1:
                 way_out = f"adjourn show {view.ask(asks[0]).task_id}"
@@ -162,7 +168,8 @@ class Decisions:
         self._context.trust.authorise_change(tx.rows, by, reply.verb)
         ask = tx.rows.ask(reply.ask_id)
         _require_fitting(tx.rows, ask, reply)
-        level = self._context.trust.weigh(tx.rows, ask, reply.verb, by=by)
+        override = reply.reason_to_override
+        level = self._context.trust.weigh(tx.rows, ask, reply.verb, by=by, override=override)
 
         digest: str | None = None  # of what an approval lets start
         if reply.verb is Verb.REJECT:
@@ -174,6 +181,8 @@ class Decisions:
                 from adjourn.controller.edits import edit
 
                 call = edit(tx, tx.rows.task(ask.task_id), asked, reply, by=by.name)
+            if ask.terms.override or reply.edited is not None:
+                self._require_allowed(tx.rows, ask, call)
             body, digest = call.body, call.digest
             if not trust.runs_as_shown(ask, call, reply):
                 body = trust.body_to_run(tx.rows.task(ask.task_id), ask, call, reply)
@@ -181,7 +190,38 @@ class Decisions:
             tx.move(asked, CallMove.APPROVE, body=body, digest=digest, approved_by=by.name)
 
         move = _ASK_MOVES[reply.verb]
-        return tx.settle_ask(ask, move, text=reply.text, by=by.name, level=level, digest=digest)
+        return tx.settle_ask(
+            ask,
+            move,
+            text=reply.text,
+            by=by.name,
+            level=level,
+            digest=digest,
+            override=override if ask.terms.override else None,
+        )
+
+    def _require_allowed(self, view: View, ask: Ask, call: Call) -> None:
+        """Refuse to approve what the policies in force turn down now, or what an edit made never.
+
+        Only what a policy once called never is judged again here, and what a person edited. All
+        else is judged again before its gate opens.
+        """
+        task, gate = view.task(ask.task_id), self._context.gate
+        if call.tool == COMMAND:
+            judgement = gate.judge(view, task, call.tool, call.body)
+        else:
+            judgement, _ = gate.weigh(view, task, call.tool, call.body)
+        why = f": {judgement.why[0]}" if judgement.why else ""
+        if judgement.is_turned_down:
+            raise NotAllowed(
+                f"your policy does not allow this, and nothing overrides it{why}",
+                way_out=f"adjourn reject {ask.id}",
+            )
+        if judgement.terms.override and not ask.terms.override:
+            raise NotAllowed(
+                f"your policy says never of the edited call{why}",
+                way_out=f"adjourn reject {ask.id} --reason TEXT",
+            )
 
     def continue_tasks(self, tx: Transaction, settled: Sequence[Ask]) -> None:
         """Queue the tasks of these asks, or fail those whose rejection does that."""
@@ -269,6 +309,16 @@ def _require_fitting(view: View, ask: Ask, reply: Reply) -> None:
             f"a value may have {_LONGEST_VALUE:,} bytes: the process gets it in its environment",
             way_out=_proper_verb(ask),
         )
+    if ask.terms.override and reply.verb is Verb.APPROVE and reply.edited is not None:
+        raise NotAllowed(
+            "your policy says never: an edit does not override that",
+            way_out=f"adjourn reject {ask.id} --reason TEXT",
+        )
+    if reply.reason_to_override and not ask.terms.override:
+        raise Misuse(
+            f"ask {ask.id} needs no override: your policy does not say never",
+            way_out=f"adjourn approve {ask.id}",
+        )
     if reply.digest and ask.call and view.call(ask.task_id, ask.call).digest != reply.digest:
         raise Conflict(
             "the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}"
@@ -283,7 +333,7 @@ def _proper_verb(ask: Ask) -> str:
             choice = ask.choices[0] if ask.choices else "TEXT"
             return command_line(["adjourn", "answer", ask.id, choice])
         case AskKind.UNCERTAIN:
-            return f"adjourn settle {ask.task_id}.{ask.tool_call_id} it-ran|it-did-not|run-again"
+            return f"adjourn show {ask.task_id}"  # which names a command for each verdict
 
 
 def _ask_named(view: View, text: str) -> str:
@@ -291,7 +341,20 @@ def _ask_named(view: View, text: str) -> str:
     tasks = view.tasks_like(text) if text and not found else []
     if len(tasks) == 1:
         raise NotFound(f"{visible(text)} is a task, and no ask", way_out=f"adjourn show {tasks[0]}")
+    _require_enough(found, text, shortest=ENOUGH, thing="ask", way_out="adjourn inbox")
     return _only_one(found, text, thing="ask", way_out="adjourn inbox")
+
+
+def _require_enough(
+    found: Sequence[str], text: str, *, shortest: int, thing: str, way_out: str
+) -> None:
+    """Refuse a beginning of an id that is too short to decide by, and list what it matches."""
+    if found and len(text) < shortest:
+        raise Ambiguous(
+            f"{visible(text)} is too short to decide by: give at least {shortest} characters of"
+            f" the id; {thing}s that begin so: {', '.join(found)}",
+            way_out=way_out,
+        )
 
 
 def _only_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:

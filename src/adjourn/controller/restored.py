@@ -11,6 +11,7 @@ from adjourn.controller import endings
 from adjourn.controller.transaction import ADJOURN, Asked, Transaction
 from adjourn.core.ask import LATER, Ask, AskKind
 from adjourn.core.call import Call
+from adjourn.core.kept_documents import WHY
 from adjourn.core.states import UNFINISHED, AskMove, CallMove, CallState, Move, TaskState, after
 from adjourn.core.task import Run, Task
 
@@ -132,5 +133,7 @@ def _reopen(tx: Transaction, ask: Ask) -> None:
     expires_after = ask.expires_at - ask.created_at if ask.expires_at else None
     run = tx.rows.run(task.id, ask.run)
     opened, _ = tx.open_ask(task, run, AskKind.APPROVAL, expires_after=expires_after, **what)
+    if why := WHY.of(ask.id).read(tx.rows, task.id):
+        WHY.of(opened.id).keep(tx.rows, task.id, why)
     tx.settle_ask(ask, AskMove.WITHDRAW, text=f"replaced by {opened.id}", by=ADJOURN)
     tx.save_call(call, ask=opened.number)

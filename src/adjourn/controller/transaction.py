@@ -423,8 +423,12 @@ class Transaction:
         by: str,
         level: str | None = None,
         digest: str | None = None,
+        override: str | None = None,
     ) -> Ask:
-        """Give an ask its reply. With an approval goes the digest of what it lets start."""
+        """Give an ask its reply. With an approval goes the digest of what it lets start.
+
+        And why, where a person overrides the policy by it.
+        """
         settled = self.save_ask(
             ask,
             state=ask_after(ask.state, move),
@@ -441,6 +445,7 @@ class Transaction:
             call=ask.call,
             level=level,
             digest=digest,
+            override=override,
         )
         return settled
 

@@ -1,6 +1,7 @@
 """A tool call: its canonical bytes, their digest, and the journal of what became of it."""
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Self
 
 import msgspec
@@ -16,6 +17,23 @@ COMMAND = "command"
 AUTO_APPROVAL = "AUTO_APPROVAL"
 DEFAULT_VALUE = "approved"
 _DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)  # what no call of ours is
+
+
+class Fate(StrEnum):
+    """What became of a call, in the words that machines read: its state, or `not_made`."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    CLAIMED = "claimed"
+    EXECUTING = "executing"
+    DONE = "done"
+    FAILED = "failed"
+    UNCERTAIN = "uncertain"
+    # It was approved, and its agent ended without making it
+    NOT_MADE = "not_made"
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,13 +7,14 @@ from typing import Any, Literal
 import msgspec
 
 from adjourn.core.agent.calls import Look, Report, Spent, files_of
-from adjourn.core.ask import Approver, Ask, AskKind
-from adjourn.core.call import Call, arguments_of, digest_of
+from adjourn.core.ask import Approver, Ask, AskKind, AskReason
+from adjourn.core.call import Call, Fate, arguments_of, digest_of
 from adjourn.core.diffstat import Diffstat
 from adjourn.core.errors import AdjournError, NothingRecorded, UnreadableRow
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
+from adjourn.core.text.render import spelled
 from adjourn.core.text.when import stamp
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -31,6 +32,17 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any]
     # Of an agent's call: those that a link leads elsewhere
     files: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+
+
+class CallDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of an agent, and what became of it."""
+
+    id: str
+    name: str
+    digest: str
+    fate: Fate
+    # Only of a call that was approved and never made
+    arguments: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 class QuestionDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +68,7 @@ class TermsDoc(msgspec.Struct, frozen=True, kw_only=True):
     not_requester: bool
     signed: bool
     by_name: bool
+    override: bool
 
 
 class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +79,8 @@ class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     kind: str
     state: str
+    why: tuple[str, ...]
+    last_lines: str | None
     prompt: str
     choices: tuple[str, ...]
     key: str | None
@@ -146,6 +161,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resumability: ResumabilityDoc | msgspec.UnsetType = msgspec.UNSET
     # A lambda, so that it is told even when empty
     asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())
+    calls: tuple[CallDoc, ...] = ()
 
 
 class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -202,6 +218,9 @@ _OUTCOMES: dict[
 }
 
 
+_NOT_A_PERSONS = frozenset({PauseReason.UNAVAILABLE, PauseReason.LIMIT_REACHED})
+
+
 def manifest_of(scene: Scene, *, hint: str) -> Manifest:
     """Say how a task stands; `hint` is the command that goes on."""
     task, run = scene.task, scene.run
@@ -215,9 +234,15 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         waiting_on=scene.waiting_on,
         usage=_usage(scene.report),
         asks=tuple(
-            ask_doc(ask, scene.calls, original=scene.originals.get(ask.call or 0))
+            ask_doc(
+                ask,
+                scene.calls,
+                original=scene.originals.get(ask.call or 0),
+                why=scene.why.get(ask.id),
+            )
             for ask in scene.asks
         ),
+        calls=tuple(_call_doc(call, scene) for call in scene.all_calls),
     )
     match task.state:
         case TaskState.WAITING | TaskState.PAUSED:
@@ -230,6 +255,17 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
             return msgspec.structs.replace(manifest, error=error)
         case TaskState.QUEUED | TaskState.RUNNING:
             return msgspec.structs.replace(manifest, resume_hint=hint)
+
+
+def _call_doc(call: Call, scene: Scene) -> CallDoc:
+    is_unmade = call.number in scene.not_made
+    return CallDoc(
+        id=call.tool_call_id,
+        name=call.tool,
+        digest=call.digest,
+        fate=Fate.NOT_MADE if is_unmade else Fate(call.state.value),
+        arguments=arguments_of(call.body) if is_unmade else msgspec.UNSET,
+    )
 
 
 def _usage(report: Report | None) -> UsageDoc | msgspec.UnsetType:
@@ -263,8 +299,16 @@ def _reason(scene: Scene) -> ReasonDoc:
 
 def _reason_type(scene: Scene, *, has_approvals: bool) -> PauseReason:
     if scene.task.state is TaskState.PAUSED:
-        return PauseReason.USER_INTERRUPT
+        return pause_cause(scene.task, scene.run)
     return PauseReason.TOOL_APPROVAL_REQUIRED if has_approvals else PauseReason.INPUT_REQUIRED
+
+
+def pause_cause(task: Task, run: Run | None) -> PauseReason:
+    """Return why a paused task is paused: as its last run left it, unless a person did it since."""
+    is_of_run = run is not None and run.message is not None and run.message == task.message
+    if run and is_of_run and run.pause_reason in _NOT_A_PERSONS:
+        return run.pause_reason
+    return PauseReason.USER_INTERRUPT
 
 
 def _tool_call(call: Call) -> ToolCall:
@@ -284,7 +328,13 @@ def _question(ask: Ask) -> QuestionDoc:
     return QuestionDoc(question_id=ask.key or ask.id, text=ask.prompt, choices=ask.choices)
 
 
-def ask_doc(ask: Ask, calls: dict[int, Call], *, original: bytes | None = None) -> AskDoc:
+def ask_doc(
+    ask: Ask,
+    calls: dict[int, Call],
+    *,
+    original: bytes | None = None,
+    why: AskReason | None = None,
+) -> AskDoc:
     """Describe one ask; `original` is its call as it was before somebody edited it."""
     call = calls.get(ask.call or 0)
     return AskDoc(
@@ -293,6 +343,8 @@ def ask_doc(ask: Ask, calls: dict[int, Call], *, original: bytes | None = None) 
         run_id=run_id(ask.task_id, ask.run),
         kind=ask.kind,
         state=ask.state,
+        why=why.reasons if why else (),
+        last_lines=why.last_lines if why else None,
         prompt=ask.prompt,
         choices=ask.choices,
         key=ask.key,
@@ -397,14 +449,6 @@ def unreadable_doc(left_out: Sequence[UnreadableRow]) -> dict[str, object]:
 
 def _error(error: AdjournError) -> ErrorDoc:
     return ErrorDoc(code=error.code, message=error.sentence, way_out=error.way_out or None)
-
-
-def spelled(word: str) -> str:
-    """Return a word of the operating system as JSON can hold it.
-
-    What is not UTF-8 is spelled out.
-    """
-    return word.encode("utf-8", "backslashreplace").decode()
 
 
 def encoded(document: object) -> str:

@@ -12,6 +12,7 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from adjourn.core.agent.calls import CallResult, Report
+from adjourn.core.ask import AskReason
 from adjourn.core.authority.signed import Signed
 from adjourn.core.call import Call
 from adjourn.core.clarification import Clarification
@@ -142,6 +143,7 @@ EDITABLE = _raw("editable:")  # the schema of arguments that its process takes i
 
 # --- of an ask, or a run --------------------------------------------------------------------------
 
+WHY = _json("why:", AskReason)  # and an ask's id: why it is asked
 SIGNED = _json("signed:", Signed)  # and an ask's id: the signature under its reply
 REPORT = _json("report:", Report)  # and a run's number: what an agent's run reported
 # And a run's number: the messages before its session, and all of them when it ended
@@ -154,6 +156,8 @@ CLARIFICATION = _json("clarification", Clarification)  # the newest
 CHECKPOINT = _raw("checkpoint")  # the checkpoint file that its process left
 RESPONSE = _raw("response")  # the digest of the response file that was taken
 BATCH = _json("batch", list[int])  # the numbers of the newest calls; 0: its driver just makes it
+# The numbers of calls that were approved and never made, although their task had ended
+NOT_MADE = _json("not_made", list[int])
 BEGAN = _number("began")  # how many messages belong to sessions before the last restart
 HEAD = _raw("head")  # what its workspace had checked out at a pause (supervision.workspace_notes)
 BEFORE = _raw("before")  # its workspace before it began (workspace.sketch)

@@ -3,6 +3,7 @@
 import msgspec
 
 from adjourn.core.clarification import Left
+from adjourn.core.task import PauseReason
 
 _NEEDS_A_PERSON = frozenset({10, 90})
 _LEAVING = frozenset({0, 10, 90})
@@ -70,6 +71,7 @@ class WantsApproval(msgspec.Struct, frozen=True):
     """It left until a person approves its own command."""
 
     manifest: str | None = None
+    last_lines: str | None = None  # what it printed last
 
 
 class Interrupted(msgspec.Struct, frozen=True):
@@ -80,6 +82,7 @@ class Interrupted(msgspec.Struct, frozen=True):
 
     reason: str | None = None
     died: bool = False
+    cause: PauseReason = PauseReason.USER_INTERRUPT
 
 
 Outcome = Completed | Failed | Waits | WantsApproval | Interrupted

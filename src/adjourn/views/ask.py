@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator
 
 from adjourn.core.agent.calls import files_of
-from adjourn.core.ask import LATER, Approver, Ask, AskKind, Terms
+from adjourn.core.ask import LATER, NO_REASON, Approver, Ask, AskKind, AskReason, Terms
 from adjourn.core.call import COMMAND, Call, arguments_of, command_of, digest_of
 from adjourn.core.diffstat import diffstat_lines
 from adjourn.core.edit.edit import difference
 from adjourn.core.policy.commands import steps_of
+from adjourn.core.policy.judgement import SAYS_NEVER
 from adjourn.core.policy.locations import uncovered
 from adjourn.core.policy.surroundings import unpinned
 from adjourn.core.scene import Scene
@@ -42,6 +43,7 @@ def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
             choices = " | ".join(visible(choice) for choice in ask.choices)
             blocks.append(line(f"{_INDENT}choose: {choices}"))
     elif call is not None:
+        blocks += _why_blocks(scene.why.get(ask.id, NO_REASON), cut=cut)
         blocks += call_blocks(call, cut=cut)
         if ask.kind is AskKind.UNCERTAIN:
             blocks.append(line(f"{_INDENT}{prose(ask.prompt)}"))
@@ -54,6 +56,16 @@ def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
     if ask.manifest:
         blocks += [line(f"{_INDENT}in its own words:"), _words(ask.manifest, cut)]
     return blocks
+
+
+def _why_blocks(why: AskReason, *, cut: Cut) -> Iterator[Block]:
+    """Lay out why a person is asked: before all else, what a rule says or what the program did."""
+    for number, reason in enumerate(why.reasons):
+        role: Role = "danger" if not number and reason.startswith(SAYS_NEVER) else "plain"
+        yield line(_INDENT, Span(prose(reason), role))
+    if why.last_lines:
+        yield line(f"{_INDENT}its last lines:")
+        yield _words(why.last_lines, cut)
 
 
 def edit_blocks(call: Call, original: bytes, *, cut: Cut) -> list[Block]:
@@ -80,7 +92,8 @@ def terms_lines(terms: Terms) -> Iterator[str]:
             ("a human", terms.approver is Approver.HUMAN),
             ("somebody else than who started the task", terms.not_requester),
             ("a signature (approve --sign KEY)", terms.signed),
-            ("to be named (--approve-all does not cover it)", terms.by_name),
+            ("a reason to override your policy (approve --override REASON)", terms.override),
+            ("to be named (--approve-all does not cover it)", terms.by_name and not terms.override),
         )
         if is_needed
     ]

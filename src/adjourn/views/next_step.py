@@ -1,6 +1,6 @@
 """How a task goes on: the exact next command, ready to paste."""
 
-from adjourn.core.ask import Ask, AskKind
+from adjourn.core.ask import Ask, AskKind, Verdict
 from adjourn.core.documents import is_resumable
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
@@ -14,7 +14,7 @@ def resume_hint(scene: Scene, commands: CommandWriter) -> str:
     checkpoint = (run.checkpoint_id if run else None) or task.id
     match task.state:
         case TaskState.PAUSED if _can_go_on(scene):
-            return commands("-c", checkpoint)
+            return commands("-c", checkpoint, *_flags(scene))
         case TaskState.QUEUED:
             return commands("resume", task.id)
         case TaskState.RUNNING:
@@ -26,8 +26,13 @@ def resume_hint(scene: Scene, commands: CommandWriter) -> str:
 
     if any(ask.kind is AskKind.UNCERTAIN for ask in asks):
         return commands("show", task.id)  # what became of it is for a person to say
-    if approvals := [ask.tool_call_id for ask in asks if ask.kind is AskKind.APPROVAL]:
-        flags = [word for call in approvals for word in ("--approve", call)]
+    if approvals := [ask for ask in asks if ask.kind is AskKind.APPROVAL]:
+        # What the policy never allows is not approved by pasting a hint
+        flags = [
+            word
+            for ask in approvals
+            for word in ("--reject" if ask.terms.override else "--approve", ask.tool_call_id)
+        ]
         return commands("-c", checkpoint, *flags)
     if len(asks) == 1:
         return commands("-c", checkpoint, *_as_argument(_example(asks[0])))
@@ -54,7 +59,7 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
             return blocks
         case TaskState.PAUSED:
             first: Block = (
-                Command("Resume with: ", commands("resume", task.id))
+                Command("Resume with: ", commands("resume", task.id, *_flags(scene)))
                 if _can_go_on(scene)
                 else line("It cannot be resumed: its agent had saved nothing yet.")
             )
@@ -72,6 +77,12 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
 def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
     """Lay out how one ask is settled."""
     match ask.kind:
+        case AskKind.APPROVAL if ask.terms.override:
+            overriding = commands("approve", ask.id, "--override", "why it must run")
+            return [
+                Command("Reject with:  ", commands("reject", ask.id)),
+                Command("Or override:  ", overriding),
+            ]
         case AskKind.APPROVAL:
             return [
                 Command("Approve with: ", commands("approve", ask.id)),
@@ -81,13 +92,22 @@ def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
             answer = commands("answer", ask.id, *_as_argument(_example(ask)))
             return [Command("Answer with:  ", answer)]
         case AskKind.UNCERTAIN:
-            settle = commands("settle", f"{ask.task_id}.{ask.tool_call_id}")
-            return [Command("Settle with:  ", f"{settle} it-ran|it-did-not|run-again")]
+            call = f"{ask.task_id}.{ask.tool_call_id}"
+            return [
+                Command("If it ran:     ", commands("settle", call, Verdict.IT_RAN)),
+                Command("If it did not: ", commands("settle", call, Verdict.IT_DID_NOT)),
+                Command("To run again:  ", commands("settle", call, Verdict.RUN_AGAIN)),
+            ]
 
 
 def _can_go_on(scene: Scene) -> bool:
     """Return whether a paused task has a run to go on from."""
     return scene.run is None or is_resumable(scene.task, scene.run)
+
+
+def _flags(scene: Scene) -> tuple[str, ...]:
+    """Return the options with which a paused task gets past the limit that stopped it."""
+    return scene.report.resume_with if scene.report else ()
 
 
 def _example(ask: Ask) -> str:

@@ -19,7 +19,7 @@ from adjourn.system.signals import deferred_signals
 from adjourn.views.block import Table
 from adjourn.wiring import living
 from adjourn.wiring.notifications import HURRIED, LAST_ROUND, NotifyProcess
-from adjourn.wiring.supervisor import open_worker
+from adjourn.wiring.worker import open_worker
 
 _HEADINGS = {
     "name": "WORKER",
