@@ -4,6 +4,7 @@ In namespaces, behind dead ancestors, under another uid.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -221,6 +222,32 @@ while [ $pid -gt 1 ]; do
     unshare -r -m $1 $pid > /dev/null 2>> said
     echo $? >> codes
     pid=$(sed 's/.*) //' /proc/$pid/stat | cut -d' ' -f2)
+done
+"""
+
+
+def test_a_run_adopts_no_store_and_makes_no_rule_from_any_hiding_place(
+    ordinary: OrdinaryShell,
+) -> None:
+    """Neither needs a store that knows of the run: all stores of the user are asked."""
+    require_namespaces(ordinary)
+    waiting(ordinary)
+    shutil.copytree(ordinary.store, ordinary.place / "copy" / ".adjourn")
+    ordinary.give_files()
+    adopt = ordinary.script(_ADOPT.format(store=ordinary.place / "copy" / ".adjourn"))
+    ordinary.adjourn("run", "--", adopt, expect=None)
+    assert set(ordinary.lines("codes")) == {"5"}, (ordinary.place / "said").read_text()
+    assert ordinary.adjourn("rules", "list", "--output", "json").doc["rules"] == []
+    ordinary.adjourn("store", "adopt", "--yes", "--store", str(ordinary.place / "copy/.adjourn"))
+
+
+_ADOPT = """
+unset ADJOURN_RUN_ID
+for wrapper in 'unshare -r -p -f --mount-proc' 'unshare -r -m' 'unshare -r -p -f' 'setsid -w' 'env'; do
+    $wrapper adjourn store adopt --yes --store {store} >> said 2>&1
+    echo $? >> codes
+    $wrapper adjourn rules add --store $PWD/another -- /bin/true >> said 2>&1
+    echo $? >> codes
 done
 """
 

@@ -59,7 +59,7 @@ def require_outside_here(root: str, by: Principal, verb: str) -> None:
     Who decides there is named by a login or a key, which may come from any container. So namespaces
     are not compared.
     """
-    if not by.name.startswith("file:") and _ancestors(verb) is None and _runs_here(root):
+    if not by.name.startswith("file:") and _ancestors(verb) is None and has_runs(root):
         raise NotAllowed(
             f"{verb} is refused: the processes above this one cannot be read in /proc, "
             "so it may be part of a run",
@@ -156,8 +156,8 @@ def _all_run_in(root: str, place: Place, running: list[Run]) -> bool:
     return True
 
 
-def _runs_here(root: str) -> bool:
-    """Whether this machine may have a run of a shared store.
+def has_runs(root: str) -> bool:
+    """Return whether this machine may have a run of a store.
 
     A supervisor or a shim holds its lock.
     """

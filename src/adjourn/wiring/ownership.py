@@ -11,12 +11,14 @@ import msgspec
 
 from adjourn.controller.restored import Doubts, doubt_unfinished
 from adjourn.controller.transaction import Transaction
+from adjourn.core.ask import Principal
 from adjourn.core.call import Call
-from adjourn.core.errors import Conflict, NotFound, StoreNotBound, StoreRefused
+from adjourn.core.errors import Conflict, NotAllowed, NotFound, StoreNotBound, StoreRefused
 from adjourn.core.states import UNFINISHED, CallState
 from adjourn.core.task import Run
 from adjourn.core.text.render import command_line
 from adjourn.ports.world import StillRuns
+from adjourn.process.ancestry import enclosing_run
 from adjourn.process.processes import LocalProcesses
 from adjourn.process.start_marks import marks_of
 from adjourn.stores.sqlite.binding import Identity, identity_in
@@ -26,6 +28,7 @@ from adjourn.system.clock import new_id, now
 from adjourn.system.run_files import run_directory
 from adjourn.system.user_state import state_directory
 from adjourn.wiring import is_shared, living, open_sqlite, postgres_is_there
+from adjourn.wiring.outside_runs import has_runs, require_outside
 
 TYPE_CHECKING = False
 
@@ -185,6 +188,26 @@ def _require_rest(root: str, running: list[Run]) -> None:
         if run.shim and isinstance(processes.shim_state(run.id, run.shim), StillRuns):
             way_out = command_line(["adjourn", "wait", run.task_id, "--store", root])
             raise Conflict(f"run {run.id} is still running", way_out=way_out)
+
+
+def require_outside_of_all_runs(verb: str) -> None:
+    """Refuse what is, or may be, part of a run of any store of this user.
+
+    A store that is not ours yet, or none, does not know the run that asks; the others do.
+    """
+    by = Principal(name=f"uid:{os.getuid()}", inside_run=enclosing_run())
+    if by.inside_run:
+        sentence = f"{verb} is refused inside a run: what runs under adjourn may ask, never decide"
+        raise NotAllowed(sentence, way_out="do it from a terminal of your own")
+    for known in known_stores(state_directory(os.environ)):
+        if known.fate is not Fate.THERE or not has_runs(known.path):
+            continue
+        store = open_sqlite(known.path)
+        try:
+            with store.read() as view:
+                require_outside(known.path, view, by, verb)
+        finally:
+            store.close()
 
 
 def unfollowed_address(root: str) -> str | None:

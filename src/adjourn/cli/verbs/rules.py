@@ -267,8 +267,15 @@ def _the_one(text: str, rules: Sequence[Allowance]) -> str:
 
 
 def _authorise(controller: Controller | None, by: Principal, verb_name: str) -> None:
-    """Refuse whoever may not, also where there is no store that could say so."""
+    """Refuse whoever may not, also where there is no store that could say so.
+
+    Rules hold for all stores of the user: a run of another store may not make one either.
+    """
+    # Who only lists rules does without
+    from adjourn.wiring.ownership import require_outside_of_all_runs
+
     refuse_inside(by, verb_name)
+    require_outside_of_all_runs(verb_name)
     if controller:
         controller.decisions.authorise_alone(by, verb_name)
 

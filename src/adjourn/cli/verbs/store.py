@@ -10,10 +10,9 @@ import click
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.cli.terminal import flush, is_pasted, wait_for_silence
-from adjourn.core.errors import Conflict, Misuse, NotAllowed
+from adjourn.core.errors import Conflict, Misuse
 from adjourn.core.text.render import prose
 from adjourn.core.text.when import stamp
-from adjourn.process.ancestry import enclosing_run
 from adjourn.views.call import call_blocks
 from adjourn.wiring import is_shared
 from adjourn.wiring.controller import name_of
@@ -229,10 +228,10 @@ def _require_person(session: Session) -> None:
 
 
 def _require_outside() -> None:
-    if enclosing_run():
-        raise NotAllowed(
-            "inside a run nobody takes a store", way_out="do it from a terminal of your own"
-        )
+    # Other verbs of the group start without it
+    from adjourn.wiring.ownership import require_outside_of_all_runs
+
+    require_outside_of_all_runs("taking or forgetting a store")
 
 
 def _require_directory(session: Session) -> None:
