@@ -13,7 +13,15 @@ from adjourn.core.call import Call, digest_of, slot_of
 from adjourn.core.clarification import Clarification, Left, Request
 from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadyDone
-from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, EDITABLE, ORIGINAL, RESPONSE, WHY
+from adjourn.core.kept_documents import (
+    CHECKPOINT,
+    CLARIFICATION,
+    EDITABLE,
+    FOLLOW_UPS,
+    ORIGINAL,
+    RESPONSE,
+    WHY,
+)
 from adjourn.core.policy.judgement import Judgement
 from adjourn.core.states import AskMove, AskState, CallMove, CallState, allows_ask
 from adjourn.core.task import Run, Task
@@ -144,6 +152,25 @@ class Asks:
                 if view.run(run.task_id, ask.run).session_id == run.session_id
             ]
         return [feedback for text in told if (feedback := feedback_of(text))]
+
+    def said_to_agent(self, run: Run) -> list[str]:
+        """Return all that people said to an agent that had left, in its session, newest last.
+
+        What reviewers wanted changed, and the texts of resumes.
+        """
+        if run.resumed_from is None:
+            return []
+        from adjourn.core.review import WANTS_CHANGES  # seldom: most agents hear nothing more
+
+        with self._context.store.read() as view:
+            is_reviewed = view.task(run.task_id).spec.review
+            follow_ups = FOLLOW_UPS.read(view, run.task_id) or []
+        wishes = self.feedback(run) if is_reviewed else []
+        said = [f"{WANTS_CHANGES} {wish}" for wish in wishes]
+        # The newest first, so that each stands behind the reviews that came before it
+        for follow_up in reversed(follow_ups):
+            said.insert(follow_up.reviews, follow_up.text)
+        return said
 
     def respond(
         self, task_id: str, replies: Sequence[Reply], *, digest: bytes, by: Principal

@@ -11,11 +11,12 @@ from adjourn.controller.transaction import LEFT, Transaction, parent_of, state_a
 from adjourn.core.agent.calls import CallResult
 from adjourn.core.ask import Ask, AskKind, Principal, Verb, Verdict, refuse_settled
 from adjourn.core.call import COMMAND, Call, slot_of
-from adjourn.core.errors import CannotResume, Conflict, MoveRefused, StaleCheckpoint
+from adjourn.core.errors import CannotResume, Conflict, Misuse, MoveRefused, StaleCheckpoint
 from adjourn.core.kept_documents import (
     BATCH,
     CHECKPOINT,
     CLARIFICATION,
+    FOLLOW_UPS,
     NOT_MADE,
     PLAN,
     RESPONSE,
@@ -25,14 +26,23 @@ from adjourn.core.kept_documents import (
     plan_key,
 )
 from adjourn.core.policy.opening import Opening, Way
-from adjourn.core.resumption import PLAIN, Resumption, replies_of
-from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, allows
+from adjourn.core.resumption import PLAIN, FollowUp, Resumption, replies_of
+from adjourn.core.states import (
+    ENDED,
+    AskMove,
+    AskState,
+    CallMove,
+    CallState,
+    Move,
+    TaskState,
+    allows,
+)
 from adjourn.core.task import Spec, Task, Wish
 from adjourn.core.trail.reason import gate_for
 from adjourn.ports.store import Turn, View
 
 # What a restart drops
-_OF_A_SESSION = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE, BATCH, SESSION, NOT_MADE)
+_OF_A_SESSION = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE, BATCH, SESSION, NOT_MADE, FOLLOW_UPS)
 
 _VERDICTS = {
     Verdict.IT_RAN: (CallMove.IT_RAN, Move.ACCEPT),
@@ -72,14 +82,34 @@ class Tasks:
             return self._runs.claim_if_queued(tx, task, supervisor)
 
     def fork(
-        self, task_id: str, *, at: str | None, by: Principal, supervisor: str | None = None
+        self,
+        task_id: str,
+        *,
+        at: str | None,
+        by: Principal,
+        text: str | None = None,
+        supervisor: str | None = None,
     ) -> Task:
-        """Start a new task with the conversation of another, at a checkpoint or as it is now."""
+        """Start a new task with the conversation of another, at a checkpoint or as it is now.
+
+        A text is what a person says next in it.
+        """
         self._context.trust.authorise(by, "start")
         with self._context.store.read() as view:
             task = view.task(task_id)
             began, reached = reach_of(view, task, at)
             messages = view.messages(task_id, after=began)[: reached - began]
+        if text is not None:
+            # It loads decimals, and few forks have a text
+            from adjourn.core.agent.transcript import Assistant, User, decoded, encoded
+
+            last = decoded(messages[-1]) if messages else None
+            if isinstance(last, Assistant) and last.tool_calls:
+                raise Misuse(
+                    "a text cannot stand between calls and their results, which wait there",
+                    way_out=f"adjourn fork {task_id}",
+                )
+            messages = [*messages, encoded(User(text=text))]
         spec = msgspec.structs.replace(
             task.spec, parent_run=None, policy=None, plan=None, item=None
         )
@@ -246,6 +276,9 @@ class Tasks:
             if setup is not None:
                 task = tx.save(task, spec=msgspec.structs.replace(task.spec, setup=setup))
                 tx.tell(task.id, "limits_changed", by=by.name, **resumption.limits)
+            if resumption.text is not None and _can_follow_up(task):
+                told = self._follow_up(tx, task, resumption, by=by)
+                return self._runs.claim_if_queued(tx, told, supervisor)
             replies = replies_of(resumption, tx.rows.asks_of_run(task.id, task.runs))
             if replies:
                 for reply in replies:
@@ -285,15 +318,31 @@ class Tasks:
             tx.wake_parent(accepted)
             return accepted
 
-    def _resume_plainly(self, tx: Transaction, task: Task, *, by: Principal) -> Task:
-        if task.state in {TaskState.QUEUED, TaskState.WAITING}:
-            return task
-        if not allows(task.state, Move.RESUME):
-            raise Conflict(
-                f"task {task.id} is {task.state}: there is nothing to resume", way_out=_way_on(task)
+    def _follow_up(
+        self, tx: Transaction, task: Task, resumption: Resumption, *, by: Principal
+    ) -> Task:
+        """Queue a task whose agent was done or paused, with what a person says to it next."""
+        if resumption.decides or resumption.answers or not (resumption.text or "").strip():
+            raise Misuse(
+                f"task {task.id} has no open asks: a text for its agent stands alone",
+                way_out=f'adjourn resume {task.id} "TEXT"',
             )
-        # Without the provider's session there is nothing to go on from, and nothing else is started
-        run = tx.rows.run(task.id, task.runs) if task.runs else None
+        self._require_session(tx.rows, task)
+        from adjourn.core.review import feedback_of  # seldom needed, and resuming is a hot path
+
+        wishes = [
+            ask
+            for ask in (tx.rows.asks(task.id) if task.spec.review else ())
+            if ask.review and ask.state is AskState.ANSWERED and feedback_of(ask.reply)
+        ]
+        said = FollowUp(text=resumption.text or "", reviews=len(wishes))
+        FOLLOW_UPS.keep(tx.rows, task.id, [*(FOLLOW_UPS.read(tx.rows, task.id) or []), said])
+        move = Move.FOLLOW_UP if task.state is TaskState.SUCCEEDED else Move.RESUME
+        return self._queue(tx, task, move, by=by)
+
+    def _require_session(self, view: View, task: Task) -> None:
+        """Refuse to go on without the provider's session: nothing else is started in its place."""
+        run = view.run(task.id, task.runs) if task.runs else None
         runner = self._context.find_runner(task.spec.runner)
         if run and not run.resumable and runner.needs_session:
             ref = f"session {run.session_ref} was not saved"
@@ -302,6 +351,15 @@ class Tasks:
                 f" {ref if run.session_ref else 'it had no session yet'} when it was interrupted"
             )
             raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
+
+    def _resume_plainly(self, tx: Transaction, task: Task, *, by: Principal) -> Task:
+        if task.state in {TaskState.QUEUED, TaskState.WAITING}:
+            return task
+        if not allows(task.state, Move.RESUME):
+            raise Conflict(
+                f"task {task.id} is {task.state}: there is nothing to resume", way_out=_way_on(task)
+            )
+        self._require_session(tx.rows, task)
         return self._queue(tx, task, Move.RESUME, by=by)
 
     def _queue(self, tx: Transaction, task: Task, move: Move, *, by: Principal) -> Task:
@@ -416,6 +474,11 @@ class Tasks:
             _require_unneeded_by_plan(tx.rows, task)
             tx.tell(task.id, "task_pruned", by=by.name)
             tx.rows.forget_task(task_id)
+
+
+def _can_follow_up(task: Task) -> bool:
+    """Return whether a text of a resume is for the agent itself, not the answer to a question."""
+    return task.spec.is_driven and task.state in {TaskState.SUCCEEDED, TaskState.PAUSED}
 
 
 def _require_unneeded_by_plan(view: View, task: Task) -> None:

@@ -58,6 +58,7 @@ _REFUSALS = frozenset({AskState.REJECTED, AskState.EXPIRED})
 _QUEUEING = {
     Move.SETTLE: "task_queued",
     Move.RESUME: "task_resumed",
+    Move.FOLLOW_UP: "task_continued",
     Move.RESTART: "task_restarted",
 }
 

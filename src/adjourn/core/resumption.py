@@ -40,6 +40,13 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
 PLAIN = Resumption()
 
 
+class FollowUp(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person said to an agent that had left, and how many reviews came before it."""
+
+    text: str
+    reviews: int = 0
+
+
 def replies_of(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
     """Turn the words into replies to the asks of a task's last run."""
     if resumption.decides and resumption.answers_something:

@@ -18,7 +18,8 @@ class Drive(Protocol):
     task: Task
     run: Run
     place: str  # a private directory of the run
-    # What reviewers wanted changed in the work of earlier runs of the session, the newest last
+    # What people said to the agent after earlier runs of the session, the newest last: what
+    # reviewers want changed, and the texts of resumes
     feedback: Sequence[str]
 
     @property

@@ -53,7 +53,9 @@ class NoReason(msgspec.Struct, frozen=True, kw_only=True):
 # that queue a task do so too,
 # but only if `new`.
 _MAKING = frozenset({"task_created", "call_proposed", "call_let_through"})
-_QUEUEING = frozenset({"task_queued", "task_resumed", "task_restarted", "run_settled"})
+_QUEUEING = frozenset(
+    {"task_queued", "task_resumed", "task_continued", "task_restarted", "run_settled"}
+)
 _STARTING = frozenset({"call_executing", "call_found"})
 _GIVING_BACK = frozenset({"run_returned", "call_released"})
 
