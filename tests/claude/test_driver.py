@@ -339,13 +339,17 @@ def test_extra_arguments_and_the_model_are_said_again_on_every_resume(fake: Fake
         assert words[1:5] == ["--add-dir", "/a b", "--model", "opus"]
 
 
-def test_an_error_of_the_api_is_a_failure_though_it_says_success(fake: Fake) -> None:
-    """Where nobody is at hand. With a person at hand it is a pause."""
+def test_an_outage_of_the_api_pauses_and_a_refusal_before_the_first_answer_fails(
+    fake: Fake,
+) -> None:
+    """A-R22, part 2 row 30: with or without the flag, though Claude Code says success."""
+    ungated = ("run", "--runner", "claude", "--no-pause-on-approval", "do it")
+    fake.play([Turn(text="x", faults=(Fault(status=401),))])
+    assert "api_error (HTTP 401)" in fake.shell.adjourn(*ungated, expect=1).out
     fake.play([Turn(text="x", faults=(Fault(status=500),))])
-    done = fake.shell.adjourn(
-        "run", "--runner", "claude", "--no-pause-on-approval", "do it", expect=1
-    )
+    done = fake.shell.adjourn(*ungated, expect=10)
     assert "api_error (HTTP 500): overloaded" in done.out
+    assert fake.shell.json("show", fake.task)["pause_reason"]["type"] == "unavailable"
     paused = fake.run(expect=10).out
     for said in (paused, fake.shell.adjourn("show", fake.task).out):
         assert said.startswith(

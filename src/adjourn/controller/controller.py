@@ -14,9 +14,9 @@ from adjourn.controller.signing import Signing
 from adjourn.controller.standing import report_of, standing_of
 from adjourn.controller.tasks import Tasks
 from adjourn.core.ask import Ask, AskKind, AskReason
-from adjourn.core.call import Call
+from adjourn.core.call import COMMAND, Call
 from adjourn.core.errors import NotFound
-from adjourn.core.kept_documents import CHANGES, ORIGINAL, WHY
+from adjourn.core.kept_documents import CHANGES, NOT_MADE, ORIGINAL, WHY
 from adjourn.core.scene import Scene
 from adjourn.core.states import AskState, TaskState
 from adjourn.ports.store import View
@@ -55,6 +55,11 @@ class Controller:
             )
             report = report_of(view, run) if run and task.spec.is_driven else None
             noted = CHANGES.read(view, task_id) if any(ask.review for ask in asks) else None
+            # A command that asked nothing has no calls but the one that runs it
+            has_calls = task.spec.is_driven or task.asks
+            made = (
+                [call for call in view.calls(task_id) if call.tool != COMMAND] if has_calls else ()
+            )
             return Scene(
                 task=task,
                 run=run,
@@ -64,6 +69,8 @@ class Controller:
                 report=report,
                 replaced=_replaced_calls(view, asks),
                 originals=_originals(view, asks, calls),
+                all_calls=tuple(made),
+                not_made=frozenset((NOT_MADE.read(view, task_id) or ()) if made else ()),
                 why=_reasons(view, asks),
                 changes=noted.stat if noted and noted.run == task.runs else None,
             )

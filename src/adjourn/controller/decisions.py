@@ -121,7 +121,7 @@ class Decisions:
     def note_place(self, by: Principal) -> bool:
         """Remember from where the store is used, unless a run is alive; return whether none is."""
         with self.store.read() as view:
-            if view.running():
+            if view.running() or view.unreadable:
                 return False
         with self._context.change() as tx:
             self._context.trust.note_place(tx.rows, by)

@@ -5,8 +5,8 @@ from typing import TypedDict, Unpack
 from adjourn.controller.standing import note_reach
 from adjourn.controller.transaction import ADJOURN, Transaction, approved_command, is_blocked
 from adjourn.core.ask import AskKind, AskReason, Terms
-from adjourn.core.call import DEFAULT_VALUE, Call, Command
-from adjourn.core.kept_documents import WHY
+from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, Command
+from adjourn.core.kept_documents import NOT_MADE, WHY
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
 from adjourn.core.policy.opening import OwnAsk
 from adjourn.core.states import AskState, CallMove, CallState, Move, after
@@ -69,13 +69,14 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
     close_calls(tx, task, run, CallMove.FINISH if isinstance(outcome, Completed) else CallMove.FAIL)
     match outcome:
         case Completed(message=message):
-            tx.withdraw_calls(task)
+            _withdraw_unmade(tx, task, run)
             tx.move_call(task.id, run.call, CallMove.FINISH)
             if not task.spec.review:
                 return end_run(tx, task, run, Move.COMPLETE, message=message)
             return _ask_for_review(tx, task, run, message=message)
         case Failed(reason=reason):
             tx.withdraw_asks(task)
+            _withdraw_unmade(tx, task, run)
             tx.move_call(task.id, run.call, CallMove.FAIL)
             return end_run(tx, task, run, Move.FAIL, message=reason)
         case Waits():
@@ -90,8 +91,8 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
             return ask_for_approval(
                 tx, task, run, command, prompt=f"exit code {run.exit_code}", why=why, **told
             )
-        case Interrupted(reason=reason):
-            return interrupt(tx, task, run, message=reason)
+        case Interrupted(reason=reason, cause=cause):
+            return interrupt(tx, task, run, message=reason, cause=cause)
 
 
 def close_calls(tx: Transaction, task: Task, run: Run, move: CallMove) -> list[Call]:
@@ -100,6 +101,18 @@ def close_calls(tx: Transaction, task: Task, run: Run, move: CallMove) -> list[C
         call for call in tx.rows.calls_in(task.id, CallState.EXECUTING) if call.claimed_by == run.id
     ]
     return [tx.move(call, move) for call in handed_out]
+
+
+def _withdraw_unmade(tx: Transaction, task: Task, run: Run) -> None:
+    """Take back what was approved and never made, and tell of each call in the trail."""
+    approved = tx.rows.calls_in(task.id, CallState.APPROVED)
+    unmade = [call for call in approved if call.tool != COMMAND]
+    tx.withdraw_calls(task)
+    for call in unmade:
+        tx.tell(task.id, "call_not_made", run=run.number, call=call.number, digest=call.digest)
+    if unmade:
+        earlier = NOT_MADE.read(tx.rows, task.id) or []
+        NOT_MADE.keep(tx.rows, task.id, [*earlier, *(call.number for call in unmade)])
 
 
 def ask_about(tx: Transaction, task: Task, run: Run, call: Call) -> Task:
@@ -161,13 +174,20 @@ def _ask_for_review(tx: Transaction, task: Task, run: Run, *, message: str | Non
     return end_run(tx, asked, run, Move.WAIT, reason=PauseReason.INPUT_REQUIRED, message=message)
 
 
-def interrupt(tx: Transaction, task: Task, run: Run, *, message: str | None = None) -> Task:
-    """End a run that was told to stop; an approval that it had is spent."""
+def interrupt(
+    tx: Transaction,
+    task: Task,
+    run: Run,
+    *,
+    message: str | None = None,
+    cause: PauseReason = PauseReason.USER_INTERRUPT,
+) -> Task:
+    """End a run that was told to stop, or cannot go on for now; its approval is spent."""
     tx.withdraw_asks(task)
     tx.move_call(task.id, run.call, CallMove.FAIL)
     if task.wish is Wish.CANCEL:
         return end_run(tx, task, run, Move.CANCEL, message="canceled")
-    return end_run(tx, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT, message=message)
+    return end_run(tx, task, run, Move.PAUSE, reason=cause, message=message)
 
 
 def release(tx: Transaction, task: Task, run: Run, *, why: str) -> Task:

@@ -12,11 +12,10 @@ from adjourn.controller.transaction import ADJOURN, Asked, Transaction
 from adjourn.core.ask import LATER, Ask, AskKind
 from adjourn.core.call import Call
 from adjourn.core.kept_documents import WHY
-from adjourn.core.states import AskMove, CallMove, CallState, Move, TaskState, after
+from adjourn.core.states import UNFINISHED, AskMove, CallMove, CallState, Move, TaskState, after
 from adjourn.core.task import Run, Task
 
 _SUPERVISOR = "restored"
-_UNFINISHED = (TaskState.QUEUED, TaskState.RUNNING, TaskState.WAITING, TaskState.PAUSED)
 _LET_THROUGH = (CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING)
 
 
@@ -39,7 +38,7 @@ def doubt_unfinished(tx: Transaction, *, ended: Container[str] = ()) -> Doubts:
     uncertain: list[str] = []
     asked_again: list[str] = []
     paused: list[str] = []
-    for task in tx.rows.tasks(states=_UNFINISHED, limit=-1):
+    for task in tx.rows.tasks(states=UNFINISHED, limit=-1):
         match task.state:
             case TaskState.QUEUED | TaskState.RUNNING:
                 _lose(tx, task, ended)

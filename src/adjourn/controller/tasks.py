@@ -16,6 +16,7 @@ from adjourn.core.kept_documents import (
     BATCH,
     CHECKPOINT,
     CLARIFICATION,
+    NOT_MADE,
     PLAN,
     RESPONSE,
     RESULT,
@@ -31,7 +32,7 @@ from adjourn.core.trail.reason import gate_for
 from adjourn.ports.store import Turn, View
 
 # What a restart drops
-_OF_A_SESSION = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE, BATCH, SESSION)
+_OF_A_SESSION = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE, BATCH, SESSION, NOT_MADE)
 
 _VERDICTS = {
     Verdict.IT_RAN: (CallMove.IT_RAN, Move.ACCEPT),
@@ -222,8 +223,11 @@ class Tasks:
         by: Principal,
         named: str | None = None,
         supervisor: str | None = None,
+        setup: str | None = None,
     ) -> Task:
         """Record the replies that a resume carries; queue the task if nothing is left to settle.
+
+        `setup` is how its agent is set up from now on: with the limits that the resume names.
 
         For a supervisor that means to run it, it is claimed in the same transaction. A checkpoint
         by which it was `named` must be the newest at the moment of the decision.
@@ -239,6 +243,9 @@ class Tasks:
             self._context.trust.authorise_change(tx.rows, by, verb)
             task = tx.rows.task(task_id)
             _require_newest(tx.rows, task, named=named or task_id)
+            if setup is not None:
+                task = tx.save(task, spec=msgspec.structs.replace(task.spec, setup=setup))
+                tx.tell(task.id, "limits_changed", by=by.name, **resumption.limits)
             replies = replies_of(resumption, tx.rows.asks_of_run(task.id, task.runs))
             if replies:
                 for reply in replies:

@@ -8,12 +8,13 @@ import msgspec
 
 from adjourn.core.agent.calls import Look, Report, Spent, files_of
 from adjourn.core.ask import Approver, Ask, AskKind, AskReason
-from adjourn.core.call import Call, arguments_of, digest_of
+from adjourn.core.call import Call, Fate, arguments_of, digest_of
 from adjourn.core.diffstat import Diffstat
-from adjourn.core.errors import AdjournError, NothingRecorded
+from adjourn.core.errors import AdjournError, NothingRecorded, UnreadableRow
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
+from adjourn.core.text.render import spelled
 from adjourn.core.text.when import stamp
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -31,6 +32,17 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any]
     # Of an agent's call: those that a link leads elsewhere
     files: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+
+
+class CallDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of an agent, and what became of it."""
+
+    id: str
+    name: str
+    digest: str
+    fate: Fate
+    # Only of a call that was approved and never made
+    arguments: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 class QuestionDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,6 +161,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resumability: ResumabilityDoc | msgspec.UnsetType = msgspec.UNSET
     # A lambda, so that it is told even when empty
     asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())
+    calls: tuple[CallDoc, ...] = ()
 
 
 class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -205,6 +218,9 @@ _OUTCOMES: dict[
 }
 
 
+_NOT_A_PERSONS = frozenset({PauseReason.UNAVAILABLE, PauseReason.LIMIT_REACHED})
+
+
 def manifest_of(scene: Scene, *, hint: str) -> Manifest:
     """Say how a task stands; `hint` is the command that goes on."""
     task, run = scene.task, scene.run
@@ -226,6 +242,7 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
             )
             for ask in scene.asks
         ),
+        calls=tuple(_call_doc(call, scene) for call in scene.all_calls),
     )
     match task.state:
         case TaskState.WAITING | TaskState.PAUSED:
@@ -238,6 +255,17 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
             return msgspec.structs.replace(manifest, error=error)
         case TaskState.QUEUED | TaskState.RUNNING:
             return msgspec.structs.replace(manifest, resume_hint=hint)
+
+
+def _call_doc(call: Call, scene: Scene) -> CallDoc:
+    is_unmade = call.number in scene.not_made
+    return CallDoc(
+        id=call.tool_call_id,
+        name=call.tool,
+        digest=call.digest,
+        fate=Fate.NOT_MADE if is_unmade else Fate(call.state.value),
+        arguments=arguments_of(call.body) if is_unmade else msgspec.UNSET,
+    )
 
 
 def _usage(report: Report | None) -> UsageDoc | msgspec.UnsetType:
@@ -271,8 +299,16 @@ def _reason(scene: Scene) -> ReasonDoc:
 
 def _reason_type(scene: Scene, *, has_approvals: bool) -> PauseReason:
     if scene.task.state is TaskState.PAUSED:
-        return PauseReason.USER_INTERRUPT
+        return pause_cause(scene.task, scene.run)
     return PauseReason.TOOL_APPROVAL_REQUIRED if has_approvals else PauseReason.INPUT_REQUIRED
+
+
+def pause_cause(task: Task, run: Run | None) -> PauseReason:
+    """Return why a paused task is paused: as its last run left it, unless a person did it since."""
+    is_of_run = run is not None and run.message is not None and run.message == task.message
+    if run and is_of_run and run.pause_reason in _NOT_A_PERSONS:
+        return run.pause_reason
+    return PauseReason.USER_INTERRUPT
 
 
 def _tool_call(call: Call) -> ToolCall:
@@ -405,16 +441,14 @@ def failure(error: AdjournError) -> Failure:
     return Failure(error=_error(error))
 
 
+def unreadable_doc(left_out: Sequence[UnreadableRow]) -> dict[str, object]:
+    """Describe what a list leaves out because it cannot be read; most often there is nothing."""
+    rows = [{"kind": error.kind, "name": spelled(error.name)} for error in left_out]
+    return {"unreadable": rows} if rows else {}
+
+
 def _error(error: AdjournError) -> ErrorDoc:
     return ErrorDoc(code=error.code, message=error.sentence, way_out=error.way_out or None)
-
-
-def spelled(word: str) -> str:
-    """Return a word of the operating system as JSON can hold it.
-
-    What is not UTF-8 is spelled out.
-    """
-    return word.encode("utf-8", "backslashreplace").decode()
 
 
 def encoded(document: object) -> str:

@@ -9,7 +9,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from adjourn.core.errors import UnreadableRow
 from adjourn.core.task import ProcessId
+from adjourn.stores.bodies import spec_body, spec_of
 
 Value = TypeVar("Value", bound=msgspec.Struct)
 Fields = dict[str, Any]
@@ -31,21 +33,31 @@ def _encode_process(shim: ProcessId) -> str:
 HEXADECIMAL = Column(bytes.fromhex, bytes.hex)  # digests: half as long as bytes
 PROCESS = Column(_encode_process, _processes.decode)
 FLAG = Column(int, bool)
+SPEC = Column(spec_body, spec_of)
+# What damaged bytes and columns make of a decoder, whatever they are
+_DAMAGED = (msgspec.MsgspecError, ValueError, TypeError, AttributeError, RecursionError)
 
 
 class Shape(Generic[Value]):
-    """Takes values of one kind apart, and puts them together again."""
+    """Takes values of one kind apart, and puts them together again.
+
+    `called` names a value by its fields, also if it cannot be read.
+    """
 
     def __init__(
         self,
         kind: type[Value],
         *,
+        called: str,
         columns: tuple[str, ...],
         apart: tuple[str, ...] = (),
         known: tuple[str, ...] = (),
         as_column: Mapping[str, Column] | None = None,
+        read_body: Callable[[bytes], Fields] = _fields.decode,
     ) -> None:
         self._kind = kind
+        self._called = called
+        self._read_body = read_body
         self._columns = columns
         self._apart = apart
         self._special = as_column or {}
@@ -74,13 +86,19 @@ class Shape(Generic[Value]):
     def value(self, columns: Iterable[Any], *bodies: bytes, **known: Any) -> Value:
         """Put a value together.
 
-        What a column says counts, whatever a body says, and of two bodies the later.
+        What a column says counts, whatever a body says, and of two bodies the later. What cannot
+        be read raises UnreadableRow, with its name.
         """
         fields: Fields = {}
-        for body in bodies:
-            fields |= _fields.decode(body)
-        fields |= zip(self._columns, columns, strict=True)
-        for field, special in self._special.items():
-            if fields[field] is not None:
-                fields[field] = special.decode(fields[field])
-        return msgspec.convert(fields | known, self._kind)
+        named = dict(zip(self._columns, columns, strict=True)) | known
+        try:
+            for body in bodies:
+                fields |= self._read_body(body)
+            fields |= named
+            for field, special in self._special.items():
+                if fields[field] is not None:
+                    fields[field] = special.decode(fields[field])
+            return msgspec.convert(fields, self._kind)
+        except _DAMAGED:
+            kind = self._kind.__name__.lower()
+            raise UnreadableRow(kind, self._called.format_map(named)) from None

@@ -14,7 +14,7 @@ def resume_hint(scene: Scene, commands: CommandWriter) -> str:
     checkpoint = (run.checkpoint_id if run else None) or task.id
     match task.state:
         case TaskState.PAUSED if _can_go_on(scene):
-            return commands("-c", checkpoint)
+            return commands("-c", checkpoint, *_flags(scene))
         case TaskState.QUEUED:
             return commands("resume", task.id)
         case TaskState.RUNNING:
@@ -59,7 +59,7 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
             return blocks
         case TaskState.PAUSED:
             first: Block = (
-                Command("Resume with: ", commands("resume", task.id))
+                Command("Resume with: ", commands("resume", task.id, *_flags(scene)))
                 if _can_go_on(scene)
                 else line("It cannot be resumed: its agent had saved nothing yet.")
             )
@@ -103,6 +103,11 @@ def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
 def _can_go_on(scene: Scene) -> bool:
     """Return whether a paused task has a run to go on from."""
     return scene.run is None or is_resumable(scene.task, scene.run)
+
+
+def _flags(scene: Scene) -> tuple[str, ...]:
+    """Return the options with which a paused task gets past the limit that stopped it."""
+    return scene.report.resume_with if scene.report else ()
 
 
 def _example(ask: Ask) -> str:

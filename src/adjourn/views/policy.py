@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from adjourn.core.documents import spelled
 from adjourn.core.policy.judge import Explanation, Finding, rule_gist, rule_place
 from adjourn.core.policy.judgement import Action, Never
 from adjourn.core.policy.policy import Origin, Policy
 from adjourn.core.policy.rule import Rule
-from adjourn.core.text.render import command_line, visible
+from adjourn.core.text.render import command_line, spelled, visible
 from adjourn.core.text.when import span
 from adjourn.views.block import BLANK, Block, Code, Fields, Span, line, lines
 

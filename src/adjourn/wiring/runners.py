@@ -93,6 +93,12 @@ def options_of(words: Sequence[str]) -> dict[str, str]:
 # --- whether a task can go on ---------------------------------------------------------------------
 
 
+def setup_with_limits(task: Task, given: Mapping[str, str]) -> str:
+    """Return how a task's agent is set up with other limits, or raise Misuse."""
+    kept = (task.spec.setup or "").encode()
+    return find_kind(task.spec.runner).with_limits(kept, given).decode()
+
+
 def looks_at(controller: Controller, task: Task, *, starts: bool = False) -> list[Look]:
     """Check all that a resume of the task would need; nothing if it needs nothing but the store.
 

@@ -50,11 +50,12 @@ class Given(TypedDict):
     base_url: str | None
     max_steps: str | None
     max_tokens: str | None
+    max_cost: str | None
     on_text: str | None
     mcp: str | None
 
 
-_SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "on_text", "mcp")
+_SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "max_cost", "on_text", "mcp")
 
 
 @verb(
@@ -87,8 +88,9 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "on_text", "mcp")
 @click.option(
     "--base-url", metavar="URL", help="Where the model's server is, if it is one of your own."
 )
-@click.option("--max-steps", metavar="N", help="How many answers of the model there may be.")
-@click.option("--max-tokens", metavar="N", help="How many tokens all answers together may use.")
+@click.option("--max-steps", metavar="N", help="Model turns until it pauses, since a resume.")
+@click.option("--max-tokens", metavar="N", help="Tokens that the whole task may use.")
+@click.option("--max-cost", metavar="USD", help="Dollars that the whole task may cost.")
 @click.option(
     "--on-text",
     metavar="pause|complete",

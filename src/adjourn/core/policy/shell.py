@@ -74,7 +74,7 @@ def segments(text: str) -> Iterator[Words]:
 
     One may begin at every word.
     """
-    plain = _IFS.sub(" ", text.replace("\\\n", ""))
+    plain = re.sub(_IFS, " ", text.replace("\\\n", ""))
     for reading in dict.fromkeys((plain, _expanded(plain))):
         yield from _loose_segments(reading)
         yield from _crude_segments(reading)
@@ -166,7 +166,7 @@ def _named(char: str) -> str:
 
 _PARTING = "|&;()<>{}$`\r"
 _SEPARATORS = str.maketrans(_PARTING, "\n" * len(_PARTING))
-_IFS = re.compile(r"\$IFS\b|\$\{IFS[^}]*\}")  # a blank, if nobody set it to something else
+_IFS = r"\$IFS\b|\$\{IFS[^}]*\}"  # a blank, if nobody set it to something else
 _QUOTES = str.maketrans("", "", "'\"\\")
 
 
@@ -186,36 +186,35 @@ def _crude_segments(text: str) -> list[Words]:
 
 # What a shell makes of a text before it splits it, as far as that can be guessed. None of these
 # makes a command harmless: they only add readings in which a rule that forbids may match.
-_ANSI_QUOTES = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
-_ESCAPE = re.compile(
-    r"\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|.)", re.DOTALL
-)
-_PRINTED = re.compile(
+# Compiled when they are first used: most commands have no such text (bench resume).
+_ANSI_QUOTES = r"(?s)\$'((?:[^'\\]|\\.)*)'"
+_ESCAPE = r"(?s)\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|.)"
+_PRINTED = (
     r"(?:\$\(|`)\s*(?:echo|printf|which|type\s+-P|command\s+-v)\s+(?:-\w+\s+)?([^()`]*?)\s*[)`]"
 )
-_NOTHING_PRINTED = re.compile(r"\$\(\s*\)|``")
-_ASSIGNED = re.compile(r"(?<![\w$])([A-Za-z_]\w{0,63})=('[^']*'|\"[^\"]*\"|[^\s;|&()]*)")
-_VARIABLE = re.compile(
+_NOTHING_PRINTED = r"\$\(\s*\)|``"
+_ASSIGNED = r"(?<![\w$])([A-Za-z_]\w{0,63})=('[^']*'|\"[^\"]*\"|[^\s;|&()]*)"
+_VARIABLE = (
     r"\$(?:\{[#!]?([A-Za-z_]\w*|[@*#?!$0-9-])(?::?[-=+?]([^}]*)|[^}]*)\}|([A-Za-z_]\w*|[@*0-9]))"
 )
-_BRACES = re.compile(r"([^\s{};|&()`]{0,64})\{([^{}\s]*,[^{}\s]*)\}([^\s{};|&()`]{0,64})")
-_REDIRECTION = re.compile(r"(?:\d{0,3}|&)(?:<<<|<<-?|<>|>>|>\||[<>]&?)[ \t]*[^\s;|&()<>]+")
+_BRACES = r"([^\s{};|&()`]{0,64})\{([^{}\s]*,[^{}\s]*)\}([^\s{};|&()`]{0,64})"
+_REDIRECTION = r"(?:\d{0,3}|&)(?:<<<|<<-?|<>|>>|>\||[<>]&?)[ \t]*[^\s;|&()<>]+"
 _ROUNDS = 3  # of what stands in one another
 _LONGEST_READING = 4 * _LONGEST
 
 
 def _expanded(text: str) -> str:
     """Return a text as it may read once a shell has expanded it."""
-    text = _ANSI_QUOTES.sub(lambda found: _ESCAPE.sub(_escaped, found[1]), text)
-    text = _REDIRECTION.sub(" ", text.replace('$"', '"'))
-    values = {name: value.strip("'\"") for name, value in _ASSIGNED.findall(text)}
+    text = re.sub(_ANSI_QUOTES, lambda found: re.sub(_ESCAPE, _escaped, found[1]), text)
+    text = re.sub(_REDIRECTION, " ", text.replace('$"', '"'))
+    values = {name: value.strip("'\"") for name, value in re.findall(_ASSIGNED, text)}
     for _ in range(_ROUNDS):
         before = text
-        text = _PRINTED.sub(r"\1", _NOTHING_PRINTED.sub("", text))
-        text = _VARIABLE.sub(
-            lambda found: str(values.get(found[1] or found[3], found[2] or "")), text
+        text = re.sub(_PRINTED, r"\1", re.sub(_NOTHING_PRINTED, "", text))
+        text = re.sub(
+            _VARIABLE, lambda found: str(values.get(found[1] or found[3], found[2] or "")), text
         )
-        text = _BRACES.sub(_alternatives, text)
+        text = re.sub(_BRACES, _alternatives, text)
         if text == before or len(text) > _LONGEST_READING:
             break
     return text
