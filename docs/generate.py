@@ -809,7 +809,7 @@ FILES = (
     Kept(
         ".gitignore",
         0o600,
-        "Hides everything here from git, but for itself, `policy.toml` and `supervision.yaml`.",
+        "Hides everything here from git, but for `policy.toml` and `supervision.yaml`.",
     ),
     Kept(
         "policy.toml",
