@@ -810,7 +810,7 @@ FILES = (
     Kept(
         ".gitignore",
         0o600,
-        "Hides everything here from git, but for itself, `policy.toml` and `supervision.yaml`.",
+        "Hides everything here from git, but for `policy.toml` and `supervision.yaml`.",
     ),
     Kept(
         "policy.toml",
@@ -978,6 +978,7 @@ READ = {
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
     "ADJOURN_AGENT_…": "A setting of the built-in agent, as in `ADJOURN_AGENT_MODEL`; `adjourn config` names them all.",
     "ADJOURN_PAUSE_ON_APPROVAL": "`1`: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise.",
+    "ADJOURN_EXIT_CODES": "`none`: a command that exits 10 or 90 and asked nothing has failed. Otherwise it asks for approval.",
     "ADJOURN_CLAUDE": "Which program `run --runner claude` starts, if not the `claude` on PATH; the task keeps it.",
     "ADJOURN_CODEX": "Which program `run --runner codex` starts, if not the `codex` on PATH; the task keeps it.",
     "_ADJOURN_COMPLETE": "Used by shell completion; see `adjourn completion --help`.",
@@ -1075,6 +1076,11 @@ def _config() -> Iterator[str]:
     yield (
         "`true`, above all tables: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise. "
         "`ADJOURN_PAUSE_ON_APPROVAL` says it for one shell. Claude Code and Codex ask in any case, unless they are told not to."
+    )
+    yield "## `exit_codes`"
+    yield (
+        '`"none"`, above all tables: a command that exits 10 or 90 and asked nothing has failed, as with `run --exit-codes none`. '
+        'Otherwise (`"ask"`) it [asks for approval](../how-to/approve-a-command.md) of its own command line. `ADJOURN_EXIT_CODES` says it for one shell.'
     )
     yield "## `redact`"
     yield (

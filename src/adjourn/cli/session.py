@@ -201,6 +201,11 @@ class Session:
             self._redactor = open_redactor()
         return self._redactor
 
+    @property
+    def redactor_of_text(self) -> "Redactor | None":
+        """What takes secrets out of text on stdout; nothing if a person looks at it there."""
+        return None if sys.stdout.isatty() else self.open_redactor()
+
     def fail(self, error: AdjournError) -> int:
         """Print what went wrong, why, and what helps; return the exit code."""
         try:

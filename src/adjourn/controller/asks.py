@@ -22,7 +22,7 @@ from adjourn.core.kept_documents import (
     RESPONSE,
     WHY,
 )
-from adjourn.core.policy.judgement import Judgement
+from adjourn.core.policy.judgement import NOT_ALLOWED, Judgement
 from adjourn.core.states import AskMove, AskState, CallMove, CallState, allows_ask
 from adjourn.core.task import Run, Task
 from adjourn.core.trail.reason import NoReason, Reason, is_known
@@ -298,7 +298,7 @@ def _open_proposal(
     if not judgement.is_turned_down:
         return found
     tx.move(call, CallMove.REJECT)
-    return tx.settle_ask(found, AskMove.REJECT, text="; ".join(judgement.why) or None, by=POLICY)
+    return tx.settle_ask(found, AskMove.REJECT, text=NOT_ALLOWED, by=POLICY)
 
 
 def hand_out(tx: Transaction, run: Run, call: Call, reason: Reason) -> Call:

@@ -12,7 +12,7 @@ from adjourn.core.agent.calls import CallResult, Held, Proposed, is_tame, looked
 from adjourn.core.ask import Ask, AskKind, AskReason
 from adjourn.core.call import Call, call_name, digest_of
 from adjourn.core.kept_documents import BATCH, EDITABLE, ORIGINAL, RESULT, WHY
-from adjourn.core.policy.judgement import Action, Judgement
+from adjourn.core.policy.judgement import NOT_ALLOWED, Action, Judgement
 from adjourn.core.policy.opening import Way, way_of
 from adjourn.core.states import AskMove, CallMove, CallState, allows_ask
 from adjourn.core.task import Run, Task
@@ -21,6 +21,8 @@ from adjourn.ports.store import Turn, View
 _SETTLED = frozenset(
     {CallState.DONE, CallState.FAILED, CallState.REJECTED, CallState.EXPIRED, CallState.WITHDRAWN}
 )
+
+_LONGEST = 500  # characters of a reason in the trail
 
 Judged = tuple[Proposed, Judgement, dict[str, str]]  # with the files that it was judged with
 
@@ -59,6 +61,8 @@ def _hold(tx: Transaction, task: Task, run: Run, proposed: Proposed, judgement: 
         tool=proposed.tool,
         judged=judgement.action.value,
         digest=digest_of(proposed.body),
+        # For people: a model is told no rule and no path
+        why="; ".join(judgement.why)[:_LONGEST] or None if way is Way.REFUSE else None,
     )
     match way:
         case Way.RUN:
@@ -68,8 +72,7 @@ def _hold(tx: Transaction, task: Task, run: Run, proposed: Proposed, judgement: 
         case Way.REFUSE:
             call = _new_call(tx, task, proposed, state=CallState.PENDING, by=None)
             tx.move(call, CallMove.REJECT)
-            why = "; ".join(judgement.why) or "the policy never allows it"
-            RESULT.keep_of(tx.rows, call, CallResult(ok=False, error=why))
+            RESULT.keep_of(tx.rows, call, CallResult(ok=False, error=NOT_ALLOWED))
             return tx.save(task, calls=call.number)
         case Way.ASK:
             return _ask(tx, task, run, proposed, judgement)

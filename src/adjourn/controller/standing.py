@@ -58,6 +58,7 @@ def standing_of(view: View, task: Task, run: Run) -> Standing:
         settled_asks=any(not ask.is_open for ask in asks),
         open_children=tuple(child.id for child in children if child.state not in ENDED),
         ended_children=any(child.state in ENDED for child in children),
+        asks_by_exit_code=task.spec.asks_by_exit_code,
         was_approved=approval is not None and not approval.gate,
         approved_manifest=approval.manifest if approval else None,
         told=_told(view, run) if task.spec.is_driven else None,

@@ -11,16 +11,20 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from adjourn.core.agent.calls import Report
 from adjourn.core.ask import Ask
 from adjourn.core.call import Bytes, Call, Json, arguments_of, canonical, exact
 from adjourn.core.errors import Misuse
-from adjourn.core.scene import Scene
 from adjourn.core.task import Run, Task
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # `inbox` loads this where nobody looks, and needs none of what these bring
+    from adjourn.core.agent.calls import Report
+    from adjourn.core.scene import Scene
 
 LONGEST_PATTERN = 300
 Value = TypeVar("Value")
-HasMessage = TypeVar("HasMessage", Task, Run, Report)
+HasMessage = TypeVar("HasMessage", Task, Run, "Report")
 
 _MARK = re.compile("‹redacted [0-9]+ bytes›")
 _RENDERED_MARK = r"\\u\{2039\}(redacted [0-9]+ bytes)\\u\{203a\}"
@@ -196,7 +200,7 @@ class Redactor:
 
     # --- what a rendered copy is made of ----------------------------------------------------------
 
-    def scene(self, scene: Scene) -> Scene:
+    def scene(self, scene: "Scene") -> "Scene":
         """Return a task with what belongs to it, as it may leave the store.
 
         Digests stay those of the whole bytes.

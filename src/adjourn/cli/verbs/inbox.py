@@ -1,6 +1,7 @@
 """adjourn inbox: what waits for a person."""
 
 import click
+import msgspec
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
@@ -19,7 +20,8 @@ from adjourn.wiring import find_unattended
 
 TYPE_CHECKING = False
 
-if TYPE_CHECKING:  # start-up is a hot path
+if TYPE_CHECKING:  # start-up is a hot path; at a terminal no secrets are taken out
+    from adjourn.core.redact import Redactor
     from adjourn.views.paused import PausedTask
 
 _MANY = 20  # queued tasks that are looked at
@@ -81,7 +83,8 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
             }
             session.print_document(document)
             return
-        rows = [_row(view, ask, moment) for ask in found[:limit]]
+        redactor = session.redactor_of_text if found else None
+        rows = [_row(view, ask, moment, redactor) for ask in found[:limit]]
         queued = view.tasks(states=(TaskState.QUEUED,), limit=_MANY)
         # Those belong to the whole inbox, below its asks
         paused = [] if snoozed or start else _paused(view, limit)
@@ -91,6 +94,10 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
         # Most inboxes have none (bench start)
         from adjourn.views.paused import paused_blocks
 
+        if redactor := session.redactor_of_text:
+            paused = [
+                msgspec.structs.replace(each, task=redactor.task(each.task)) for each in paused
+            ]
         between = [BLANK] if rows else []
         session.show([*between, *paused_blocks(paused, session.commands, now=moment)])
     if stuck := find_unattended(session.root, queued, now=moment):
@@ -130,23 +137,29 @@ def _calls_of(view: View, ask: Ask) -> dict[int, Call]:
     return {ask.call: call}
 
 
-def _row(view: View, ask: Ask, moment: int) -> tuple[str, str, str, str, str]:
+def _row(
+    view: View, ask: Ask, moment: int, redactor: "Redactor | None"
+) -> tuple[str, str, str, str, str]:
     rest = (ask.snoozed_until or 0) - moment
     when = f"in {span(rest)}" if rest > 0 else ago(ask.created_at, now=moment)
     try:
-        what = _gist(view, ask, view.task(ask.task_id))
+        what = _gist(view, ask, view.task(ask.task_id), redactor)
     except UnreadableRow as error:
         error.note_in(view.unreadable)
         what = f"({error.kind} cannot be read)"
     return (short(ask.id), ask.kind, short(ask.task_id), when, what)
 
 
-def _gist(view: View, ask: Ask, task: Task) -> str:
+def _gist(view: View, ask: Ask, task: Task, redactor: "Redactor | None") -> str:
     """Return the question, the call of an agent, or the command that waits for a start."""
+    if redactor:
+        ask, task = redactor.ask(ask), redactor.task(task)
     is_of_agent = task.spec.is_driven and ask.call is not None
     if ask.kind is AskKind.QUESTION or (is_of_agent and ask.kind is AskKind.UNCERTAIN):
         return clipped(visible(ask.prompt), columns=GIST)
     call = view.call(task.id, ask.call) if is_of_agent and ask.call else None
+    if call and redactor:
+        call = redactor.call(call)
     what = gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
     return f"never: {what}" if ask.terms.override else what
 

@@ -22,7 +22,7 @@ from adjourn.core.errors import Misuse
 from adjourn.core.states import ENDED
 from adjourn.core.task import DEFAULT_GRACE, DEFAULT_POOL, Spec, Task
 from adjourn.core.text.render import visible
-from adjourn.settings.config import wants_pauses
+from adjourn.settings.config import exit_codes_setting, wants_pauses
 from adjourn.wiring.runners import (
     DEFAULT_AGENT,
     RunnerNames,
@@ -43,6 +43,7 @@ class Given(TypedDict):
     expires: int | None
     pause_on_approval: bool | None
     is_prompt: bool
+    exit_codes: str | None
     runner: str | None
     options: tuple[str, ...]
     model: str | None
@@ -68,6 +69,12 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "max_cost", "on_tex
     default=None,
     help="Ask before it starts, unless the policy lets it run; exit 10. Agents of others ask"
     " unless told not to.",
+)
+@click.option(
+    "--exit-codes",
+    type=click.Choice(["ask", "none"]),
+    help="What exit codes 10 and 90 of COMMAND mean if it asked nothing: a request for approval"
+    " (ask), or a failure (none).",
 )
 @click.option("--prompt", "is_prompt", is_flag=True, hidden=True)
 @click.option(
@@ -157,6 +164,7 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
         expires_after=given["expires"],
         parent_run=find_parent_run(session),
         pause_on_approval=is_gated,
+        asks_by_exit_code=(given["exit_codes"] or exit_codes_setting()) == "ask",
     )
     # Names what a script starts, so that the script finds it again when it is run again
     key = f"run:{spec.workspace}\0" + "\0".join((*spec.argv, spec.prompt or ""))
