@@ -173,7 +173,7 @@ def test_with_compaction_off_a_conversation_that_is_too_long_pauses(tmp_path: Pa
     """Part 2 row 30."""
     full = Turn(text="Done.", faults=(Fault(status=400, too_long=True),))
     with desk(tmp_path, use(ToolUse(name="list_files")), full) as person:
-        paused = person.json("run", "--option", "compact=false", "hello", expect=10)
+        paused = person.json("run", "--option", "compact=false", "say hello", expect=10)
         assert paused["pause_reason"]["type"] == "limit_reached"
         assert "longer than the model takes, and compact is off" in paused["agent_message"]
         assert person.as_told(paused, expect=0)["final_message"] == "Done."
