@@ -15,8 +15,14 @@ from adjourn.controller.forgotten_starts import (
 )
 from adjourn.controller.reasons import Reasons, tell_start
 from adjourn.controller.standing import standing_of
-from adjourn.controller.transaction import ADJOURN, Transaction, plain_command, state_after
-from adjourn.core.ask import Terms
+from adjourn.controller.transaction import (
+    ADJOURN,
+    Transaction,
+    call_to_run,
+    plain_command,
+    state_after,
+)
+from adjourn.core.ask import ApprovalAsk, Terms
 from adjourn.core.call import COMMAND, Call, command_body, command_of, digest_of, grant_of
 from adjourn.core.digest import sha256
 from adjourn.core.errors import (
@@ -94,13 +100,13 @@ class Runs:
             view.foresee(task_id)
             task = view.task(task_id)
             state_after(task, Move.START)
-            seen = view.call(task.id, task.next_call or 0)
+            seen = call_to_run(view, task)
             found = self._find_forgotten_start(view, task, seen)
             obstacle = None if found else self._find_obstacle(view, task, seen)
         with self._context.change() as tx:
             task = tx.rows.task(task_id)
             state_after(task, Move.START)
-            if tx.rows.call(task.id, task.next_call or 0) != seen:
+            if call_to_run(tx.rows, task) != seen:
                 raise Outdated(
                     f"task {task.id} changed while its command was looked at",
                     way_out=f"adjourn show {task.id}",
@@ -118,7 +124,7 @@ class Runs:
             or _task_in_workspace(tx.rows, task)
         ):
             return task
-        call = tx.rows.call(task.id, task.next_call or 0)
+        call = call_to_run(tx.rows, task)
         found = self._find_forgotten_start(tx.rows, task, call)
         if found and isinstance(found.state, StillRuns):
             return task
@@ -137,7 +143,7 @@ class Runs:
         """Claim a task, unless something keeps it from starting or it has run already."""
         if obstacle:
             return gate.stop(tx, task, obstacle)
-        call = tx.rows.call(task.id, task.next_call or 0)
+        call = call_to_run(tx.rows, task)
         if found and isinstance(found.state, StillRuns):
             raise Conflict(
                 f"call {call.id} was started before the store was set back, and still runs",
@@ -418,7 +424,7 @@ class Runs:
                 for ask in tx.rows.expired_asks(now=tx.now)
             ]
             for ask in expired:
-                if ask.call:
+                if isinstance(ask, ApprovalAsk):
                     tx.move_call(ask.task_id, ask.call, CallMove.EXPIRE)
             task_ids = dict.fromkeys(ask.task_id for ask in expired)
             return [tx.go_on(tx.rows.task(task_id), by=ADJOURN) for task_id in task_ids]

@@ -3,7 +3,7 @@
 import msgspec
 
 from adjourn.core.agent.calls import Report
-from adjourn.core.ask import Ask
+from adjourn.core.ask import Ask, number_of_call
 from adjourn.core.call import Call
 from adjourn.core.diffstat import Diffstat
 from adjourn.core.task import Run, Task
@@ -26,3 +26,13 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     def open_asks(self) -> tuple[Ask, ...]:
         """The asks that still need a person."""
         return tuple(ask for ask in self.asks if ask.is_open)
+
+    def call_of(self, ask: Ask) -> Call | None:
+        """Return the call that an ask is about; a question is about none."""
+        number = number_of_call(ask)
+        return None if number is None else self.calls.get(number)
+
+    def original_of(self, ask: Ask) -> bytes | None:
+        """Return the call of an ask as it was before somebody edited it, if somebody did."""
+        number = number_of_call(ask)
+        return None if number is None else self.originals.get(number)

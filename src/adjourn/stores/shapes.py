@@ -9,7 +9,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from adjourn.core.task import ProcessId
+from adjourn.core.ask import ApprovalAsk, Ask, AskKind, QuestionAsk, Terms, UncertainAsk
+from adjourn.core.states import AskState
+from adjourn.core.task import Milliseconds, ProcessId
 
 Value = TypeVar("Value", bound=msgspec.Struct)
 Fields = dict[str, Any]
@@ -71,8 +73,8 @@ class Shape(Generic[Value]):
         """Return what nobody rewrites, and what therefore has a row of its own."""
         return msgspec.msgpack.encode({field: getattr(value, field) for field in self._apart})
 
-    def value(self, columns: Iterable[Any], *bodies: bytes, **known: Any) -> Value:
-        """Put a value together.
+    def fields(self, columns: Iterable[Any], *bodies: bytes, **known: Any) -> Fields:
+        """Return the fields of a value.
 
         What a column says counts, whatever a body says, and of two bodies the later.
         """
@@ -83,4 +85,77 @@ class Shape(Generic[Value]):
         for field, special in self._special.items():
             if fields[field] is not None:
                 fields[field] = special.decode(fields[field])
-        return msgspec.convert(fields | known, self._kind)
+        fields |= known
+        return fields
+
+    def value(self, columns: Iterable[Any], *bodies: bytes, **known: Any) -> Value:
+        """Put a value together."""
+        return msgspec.convert(self.fields(columns, *bodies, **known), self._kind)
+
+
+# --- asks -----------------------------------------------------------------------------------------
+
+_KINDS: dict[str, type[Ask]] = {
+    AskKind.APPROVAL: ApprovalAsk,
+    AskKind.QUESTION: QuestionAsk,
+    AskKind.UNCERTAIN: UncertainAsk,
+}
+# Stands for who settled an ask if its row does not say: only a row that was tampered with does not
+_UNKNOWN = "unknown"
+
+
+class AskRow(msgspec.Struct, frozen=True, kw_only=True):
+    """An ask of any kind, as the tables have it: what a kind does not have is as it is here."""
+
+    id: str
+    task_id: str
+    number: int
+    run: int
+    kind: AskKind
+    prompt: str
+    created_at: Milliseconds
+    state: AskState
+    key: str | None = None
+    slot: str | None = None
+    choices: tuple[str, ...] = ()
+    call: int | None = None
+    manifest: str | None = None
+    gate: bool = False
+    terms: Terms = Terms()
+    replaces: str | None = None
+    label: str | None = None
+    review: bool = False
+    level: str | None = None
+    snoozed_until: Milliseconds | None = None
+    expires_at: Milliseconds | None = None
+    settled_at: Milliseconds | None = None
+    settled_by: str | None = None
+    reply: str | None = None
+
+
+def row_of(ask: Ask) -> AskRow:
+    """Return an ask as it lies in its row."""
+    row = msgspec.convert(ask, AskRow, from_attributes=True)
+    settled = ask.settlement
+    if settled is None:
+        return row
+    return msgspec.structs.replace(
+        row, settled_at=settled.at, settled_by=settled.by, level=settled.level
+    )
+
+
+def ask_of(fields: Fields) -> Ask:
+    """Return the ask that the fields of a row make.
+
+    Its kind says which type that is. Fields that the type does not have are passed over.
+    """
+    by = fields["settled_by"]
+    if fields["state"] != AskState.PENDING:
+        fields["settlement"] = {
+            "state": fields["state"],
+            "at": fields["settled_at"],
+            "by": _UNKNOWN if by is None else by,
+            "reply": fields["reply"],
+            "level": fields["level"],
+        }
+    return msgspec.convert(fields, _KINDS[fields["kind"]])

@@ -1,10 +1,13 @@
 """adjourn inbox: what waits for a person."""
 
+from typing import assert_never
+
 import click
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.core.ask import Ask, AskKind
+from adjourn.controller.transaction import call_asked_about
+from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, UncertainAsk
 from adjourn.core.call import COMMAND
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
@@ -54,10 +57,7 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
             # Only JSON needs it (bench start)
             from adjourn.core.documents import ask_doc
 
-            docs = [
-                ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {})
-                for ask in found[:limit]
-            ]
+            docs = [ask_doc(ask, call_asked_about(view, ask)) for ask in found[:limit]]
             count = view.count_open_asks()
             session.print_document(
                 {"schema_version": 1, "count": count, "snoozed": asleep, "asks": docs}
@@ -72,18 +72,27 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
 
 def _row(view: View, ask: Ask, moment: int) -> tuple[str, str, str, str, str]:
     task = view.task(ask.task_id)
-    rest = (ask.snoozed_until or 0) - moment
-    when = f"in {span(rest)}" if rest > 0 else ago(ask.created_at, now=moment)
+    until = ask.snoozed_until
+    when = ago(ask.created_at, now=moment)
+    if until is not None and until > moment:
+        when = f"in {span(until - moment)}"
     return (short(ask.id), ask.kind, short(ask.task_id), when, _gist(view, ask, task))
 
 
 def _gist(view: View, ask: Ask, task: Task) -> str:
     """Return the question, the call of an agent, or the command that waits for a start."""
-    is_of_agent = task.spec.is_driven and ask.call is not None
-    if ask.kind is AskKind.QUESTION or (is_of_agent and ask.kind is AskKind.UNCERTAIN):
-        return clipped(visible(ask.prompt), columns=GIST)
-    call = view.call(task.id, ask.call) if is_of_agent and ask.call else None
-    return gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
+    match ask:
+        case QuestionAsk():
+            return clipped(visible(ask.prompt), columns=GIST)
+        case UncertainAsk() if task.spec.is_driven:
+            return clipped(visible(ask.prompt), columns=GIST)
+        case ApprovalAsk() if task.spec.is_driven:
+            call = view.call(task.id, ask.call)
+            return title(task.spec, columns=GIST) if call.tool == COMMAND else gist(call)
+        case ApprovalAsk() | UncertainAsk():
+            return title(task.spec, columns=GIST)
+        case _:
+            assert_never(ask)
 
 
 def _print(
