@@ -129,7 +129,7 @@ class Scene:
     def end(self, code: int) -> Task:
         """End the run as a supervisor does."""
         exchange.clear_taken(self.controller, self.root, self.task.id)
-        left = protocol_files.left_by(self.root, self.task.id)
+        left = protocol_files.read_left(self.root, self.task.id)
         ended = self.controller.runs.finish(self.claimed.run, Exit(code=code, left=left))
         exchange.close_run(self.controller, self.root, ended)
         return ended

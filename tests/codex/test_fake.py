@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.codex.scene import Scene
+from tests.codex.scene import GATED, Scene
 from tests.e2e.shell import until
 
 FAKE = Path(__file__).parent / "fake.py"
@@ -66,9 +66,41 @@ def test_a_call_waits_and_runs_once_when_approved(fake: FakeScene) -> None:
     assert "Repeat the identical call" in str(fake.told()[1])
 
 
-def test_an_approved_command_is_executed(fake: FakeScene) -> None:
+def test_an_approved_call_that_is_never_made_is_said_aloud_on_every_surface(
+    fake: FakeScene,
+) -> None:
+    """A-R3: text and JSON of `resume`, `show`, `wait` and `tasks`, and the trail."""
+    never = "1 approved call was never made"
+    fake.play(MAKES, DONE)
+    fake.run()
+    fake.approve_all()
+    ended = fake.resume()
+    assert fake.lines() == []
+    gist = "call_A shell: echo hi >> made.txt"
+    assert f"Completed; {never}:  (task {fake.task})\n  {gist}\n" in ended.out
+    shell, task = fake.shell, fake.task
+    for words in (("show", task), ("wait", task)):
+        assert f"Completed; {never}:" in shell.adjourn(*words).out
+        (call,) = shell.json(*words)["calls"]
+        assert (call["id"], call["name"], call["fate"]) == ("call_A", "shell", "not_made")
+        assert call["arguments"]["command"] == "echo hi >> made.txt"
+    assert "is   never made, although it was approved" in shell.adjourn("show", task, "--full").out
+    assert never in shell.adjourn("tasks").out
+    assert shell.json("tasks")["tasks"][0]["calls_not_made"] == 1
+    assert "call not made" in shell.adjourn("show", task).out
+    trail = shell.adjourn("audit", "export", task).out
+    assert '"kind":"call_not_made"' in trail.replace('": "', '":"')
+    shell.adjourn("audit", "verify")
+    fake.play(DONE)
+    assert never not in shell.adjourn("restart", task).out
+    assert shell.json("tasks")["tasks"][0]["calls_not_made"] == 0
+
+
+def test_an_approved_command_is_executed_and_cannot_be_lost(fake: FakeScene) -> None:
+    """A-R43: unless the task was told otherwise."""
+    fake.gated = GATED
     fake.play([{"run": "echo hi >> made.txt; echo out", "id": "call_A"}], DONE)
-    fake.run(options=("--option", "on-approve=execute"))
+    fake.run()
     fake.approve_all()
     fake.resume()
     assert fake.lines() == ["hi"]

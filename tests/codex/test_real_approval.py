@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.codex.scene import SCRIPTING_MODEL, Scene, outputs, patch, said, script, shell
+from tests.codex.scene import GATED, SCRIPTING_MODEL, Scene, outputs, patch, said, script, shell
 from tests.model.script import ToolUse, Turn
 
 EXECUTE = ("--option", "on-approve=execute")
@@ -52,7 +52,7 @@ def test_what_was_approved_is_executed_as_it_was_shown_and_its_output_handed_in(
 ) -> None:
     """A command, an edited one, one that stays in the sandbox, one that leaves it, and a patch.
 
-    All without the model.
+    All without the model, which is the default.
     """
     # The sandbox keeps .git from being written
     inside, outside = real.work / ".git" / "inside", real.work / ".git" / "outside"
@@ -66,7 +66,8 @@ def test_what_was_approved_is_executed_as_it_was_shown_and_its_output_handed_in(
     with real.model(
         [Turn(calls=(*MAKES.calls, stays, edited, leaves)), Turn(calls=(adds,)), DONE]
     ) as model:
-        real.run(options=EXECUTE)
+        real.gated = GATED
+        real.run()
         shown, asks = real.shown(), {ask["tool_call_id"]: ask["id"] for ask in real.asks()}
         assert 'sandbox: "none"' in shown
         assert 'sandbox: "workspace-write"' in shown

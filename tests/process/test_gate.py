@@ -255,11 +255,11 @@ def test_a_byte_that_a_dead_shim_left_unread_proves_that_nothing_ran(stage: Stag
         except GateShut:
             continue
         assert shim.wait(5)
-        assert shim.has_unread_start()
+        assert shim.has_never_started()
     assert marks(stage) == 0
 
 
 def test_a_byte_that_was_read_proves_nothing(stage: Stage) -> None:
     scene = stage.start(*MARK)
     assert scene.result().started
-    assert not scene.shim.has_unread_start()
+    assert not scene.shim.has_never_started()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from adjourn.process.forks import warm
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.forks.warm import WarmForks, WarmServer
 from tests.process.scene import PATH, Scene, Stage, eventually
@@ -126,6 +127,19 @@ def test_one_that_dies_while_it_warms_is_replaced(forks: ForkServer, code: Path)
     (warming,) = children(forks.pid)
     os.kill(int(warming), signal.SIGKILL)
     assert ready(warmth).pid != int(warming)
+    warmth.drop()
+
+
+def test_one_that_is_stopped_while_it_warms_is_killed_and_replaced(
+    forks: ForkServer, code: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm, "_WARMING_LIMIT", 0.5)
+    warmth = warmth_of(forks, code, "build")
+    assert warmth.server() is None
+    (warming,) = children(forks.pid)
+    os.kill(int(warming), signal.SIGSTOP)
+    assert ready(warmth).pid != int(warming)
+    assert warming not in children(forks.pid)
     warmth.drop()
 
 

@@ -331,3 +331,57 @@ def test_who_may_accept(
     assert accepted["uncertain"] == [task]
     here.adjourn("worker", "--once", cwd=here.work)
     assert (here.work / "effects").read_text().split() == [task]
+
+
+@pytest.mark.parametrize("accepter", ["who ran it", "another"])
+def test_what_a_third_machine_started_is_started_by_no_other_after_a_restore(
+    machine: Make,  # noqa: F811 -- the fixture
+    postgres: Server,
+    database: str,
+    accepter: str,
+) -> None:
+    """Only the third machine has a mark of the start.
+
+    The one that accepts need not: what is approved in the copy may have run anywhere.
+    """
+    first, second, third = (machine(name) for name in ("first", "second", "third"))
+    task = first.waiting(SCRIPT)
+    second.adjourn("approve", second.inbox()[0]["id"])
+    copied(postgres, database, OLDER)
+    third.adjourn("worker", "--once", cwd=third.work)
+    first.adjourn("prune")  # it has seen that there is more
+    put_back(postgres, database, OLDER)
+    accepts, other = (third, first) if accepter == "who ran it" else (first, third)
+    for each in (accepts, other):
+        assert "is an older copy" in each.adjourn("worker", "--once", expect=5).err
+    accepts.adjourn("store", "accept", "--yes")
+    for each in (first, second, third, second):
+        each.adjourn("worker", "--once", cwd=each.work)
+    (ask,) = second.inbox()
+    assert (ask["kind"], ask["task_id"]) == ("uncertain", task)
+    assert (first.work / "effects").read_text().split() == [task]
+
+
+def test_what_was_approved_after_the_copy_is_asked_for_again_and_the_third_machine_refuses_it(
+    machine: Make,  # noqa: F811 -- the fixture
+    postgres: Server,
+    database: str,
+) -> None:
+    """The copy knows no approval, and the machine that accepts has no mark.
+
+    The new ask says that it may have run. A person who approves it again nevertheless starts
+    nothing on the machine that has run it.
+    """
+    first, third = machine("first"), machine("third")
+    task = first.waiting(SCRIPT)
+    copied(postgres, database, OLDER)
+    first.adjourn("approve", first.inbox()[0]["id"])
+    third.adjourn("worker", "--once", cwd=third.work)
+    first.adjourn("prune")
+    put_back(postgres, database, OLDER)
+    first.adjourn("store", "accept", "--yes")
+    assert "may have been approved and run" in first.adjourn("show", task).out
+    first.adjourn("approve", first.inbox()[0]["id"])
+    third.adjourn("worker", "--once", cwd=third.work)
+    assert (first.work / "effects").read_text().split() == [task]
+    assert first.state(task) == "succeeded", "its files on the third machine say how it ended"

@@ -47,6 +47,17 @@ def truncated(path: Path) -> None:
     os.truncate(path, 0)
 
 
+def cut_in_half(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def overwritten(path: Path) -> None:
+    """Put an older log into the same file, as `cp backup/adjourn.db-wal adjourn.db-wal` does."""
+    with path.open("r+b") as file:
+        file.seek(16)
+        file.write(b"\1" * 8)  # the salts
+
+
 LOSSES: list[Loss] = [removed, renamed, emptied_anew, copied_over]
 
 
@@ -89,6 +100,41 @@ def test_nothing_is_acknowledged_once_the_log_was_emptied(store: SqliteStore) ->
     truncated(Path(store.root) / "adjourn.db-wal")
     with pytest.raises(StoreProblem):
         note(store, "second")
+
+
+@pytest.mark.parametrize("loss", [truncated, cut_in_half, overwritten])
+def test_who_only_looks_notices_that_the_log_was_changed_in_place(
+    store: SqliteStore, loss: Loss
+) -> None:
+    store.require_in_place()
+    loss(Path(store.root) / "adjourn.db-wal")
+    with pytest.raises(StoreProblem, match="-wal was removed or replaced"):
+        store.require_in_place()
+
+
+def test_a_log_that_begins_again_between_two_looks_is_not_taken_for_lost(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who looks beside a writer reads the index and the log at two moments."""
+    writer = SqliteStore(store.root, home=Home(directory=str(Path(store.root).parent / "state")))
+    really_read, writes = os.pread, 0
+
+    def read_slowly(fd: int, size: int, offset: int, /) -> bytes:
+        nonlocal writes
+        content = really_read(fd, size, offset)
+        if size == 40 and writes < 2:  # the index was read, and once more
+            writes += 1
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "pread", really_read)
+                for letter in b"ab":
+                    with writer.change() as tx:  # larger than a log: the next one begins it again
+                        tx.keep_shared_document("x", bytes([letter]) * 700_000)
+        return content
+
+    monkeypatch.setattr(os, "pread", read_slowly)
+    store.require_in_place()
+    assert writes == 2
+    writer.close()
 
 
 @pytest.mark.parametrize("loss", [*LOSSES, truncated])
@@ -137,11 +183,14 @@ def test_a_decision_beside_a_worker_that_lost_its_log_is_refused_or_kept(
         assert "adjourn store accept" in again.err
 
 
-def test_a_worker_leaves_when_its_log_is_gone(shell: Shell) -> None:
+@pytest.mark.parametrize("loss", [removed, copied_over, truncated, cut_in_half, overwritten])
+def test_a_worker_leaves_when_its_log_is_gone(shell: Shell, loss: Loss) -> None:
+    """Also one that writes nothing: it would take up what is decided from a store that lost its past."""
     shell.adjourn("run", "--", "true")
+    (shell.store / "supervision.yaml").write_text("poll_interval: 0.2\n")
     worker = shell.start("worker", stdout=subprocess.DEVNULL)
     until(lambda: "default" in shell.adjourn("worker", "--status").out, what="the worker is there")
-    (shell.store / "adjourn.db-wal").unlink()
+    loss(shell.store / "adjourn.db-wal")
     _, err = worker.communicate(timeout=60)
     assert worker.returncode == 1, err
     assert b"removed or replaced" in err

@@ -1,12 +1,14 @@
 """A fork server or a shim that is stopped blocks nobody for ever, fails no task, and starts nothing later."""
 
 import contextlib
+import ctypes
 import os
 import random
 import signal
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,11 +16,16 @@ import pytest
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.identity import identify, is_alive
 from adjourn.process.shim import MachineFailed, ShimSpec
+from tests.agent.desk import command, desk, finish, say, use
+from tests.agent.test_warm import done, warm_parents
+from tests.agent.test_warm import worker as agent_worker
 from tests.e2e.shell import Shell, until
+from tests.needs import missing
 from tests.recovery.workers import a_worker, approved, fork_servers_of, log_of, states
 
 pytestmark = pytest.mark.timeout(1800)
 SHARES = {"ci": 4, "full": 40}  # rounds
+PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
 COMMAND = ("sh", "-c", 'echo "$ADJOURN_TASK_ID" >> effects')
 
 
@@ -58,6 +65,29 @@ def test_a_worker_whose_fork_server_is_stopped_fails_no_task(shell: Shell) -> No
     assert "did not answer" in log_of(shell)
 
 
+def test_a_worker_whose_warm_fork_server_is_stopped_replaces_it_and_runs_the_agent_once(
+    tmp_path: Path,
+) -> None:
+    """The agent goes on, its approved call runs once, and the next agents have a warm parent again."""
+    turns = (use(command("echo ran >> effects", "tc_1")), say("Go on?"), finish())
+    with desk(tmp_path, *turns) as person, agent_worker(person) as process:
+        task = person.json("run", "--pause-on-approval", "--detach", "deploy")["task_id"]
+        assert done(person, task) == "waiting"
+        until(lambda: len(warm_parents(process.pid)) == 1, what="the warm parent is there")
+        (stopped,) = warm_parents(process.pid)
+        until(lambda: is_idle(stopped), what="it has imported everything", seconds=40)
+        os.kill(stopped, signal.SIGSTOP)
+        person.adjourn("approve", person.inbox()[0]["id"])
+        until(lambda: bool(person.inbox()), what="it asks", seconds=60)
+        assert person.lines("effects") == ["ran"]
+        assert stopped not in warm_parents(process.pid)
+        person.adjourn("answer", person.inbox()[0]["id"], "yes")
+        assert done(person, task) == "succeeded"
+        until(lambda: len(warm_parents(process.pid)) == 1, what="another warm parent is there")
+        assert process.poll() is None
+    assert person.lines("effects") == ["ran"]
+
+
 @pytest.mark.one_machine("what is stopped is a process of this machine")
 def test_no_stop_at_any_moment_starts_anything_twice_or_fails_it(shell: Shell, sweep: str) -> None:
     """Fork servers and shims at their gates are stopped, and some of them are woken.
@@ -83,6 +113,81 @@ def test_no_stop_at_any_moment_starts_anything_twice_or_fails_it(shell: Shell, s
     until(lambda: set(states(shell, tasks)) == {"succeeded"}, what="all have run", seconds=40)
     print(f"\n{len(tasks)} stops: exit codes {dict(ended)}")
     assert Counter(shell.lines("effects")) == Counter(tasks)
+
+
+Stop = Callable[[int], None]
+
+
+def stopped_by_a_signal(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+
+
+def stopped_by_a_tracer(pid: int) -> None:
+    """Stop a process as a debugger does: SIGCONT does not wake it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
+        if libc.ptrace(request, pid, 0, 0):
+            missing("the right to trace a process")
+
+
+@pytest.mark.one_machine("what is stopped is a process of this machine")
+@pytest.mark.parametrize("stop", [stopped_by_a_signal, stopped_by_a_tracer])
+def test_who_is_told_to_stop_leaves_in_time_although_a_shim_is_stopped_at_its_gate(
+    shell: Shell, stop: Stop
+) -> None:
+    """The supervisor is held until its shim stands at the gate; then it is told to stop."""
+    (task,) = approved(shell, 1, *COMMAND)
+    process = shell.start("resume", task)
+    (server,) = wait_for_children(process, lambda: fork_servers_of(process.pid))
+    os.kill(server, signal.SIGSTOP)
+    until((shell.store / "runs" / f"{task}.2").exists, what="its shim is wanted")
+    os.kill(process.pid, signal.SIGSTOP)
+    os.kill(server, signal.SIGCONT)
+    until((shell.store / "runs" / f"{task}.2" / "shim.json").exists, what="its shim is there")
+    shim = shell.shim(f"{task}.2")
+    until(lambda: state_of(shim) == "S", what="it waits at its gate")
+    stop(shim)
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 10, err
+    assert f"adjourn resume {task}" in out.decode()
+    assert states(shell, [task]) == ["paused"]
+    assert shell.lines("effects") == []
+    shell.adjourn("resume", task, expect=10)  # an approval of what was stopped is spent
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    shell.adjourn("resume", task)
+    assert shell.lines("effects") == [task]
+
+
+@pytest.mark.one_machine("what is stopped is a process of this machine")
+def test_a_shim_that_is_stopped_while_its_command_runs_obeys_whoever_stops_it(shell: Shell) -> None:
+    task = shell.detached("sh", "-c", "echo start >> effects; sleep 60")
+    os.kill(shell.shim(f"{task}.1"), signal.SIGSTOP)
+    shell.adjourn("pause", task)
+    assert shell.state(task) == "paused"
+    assert shell.lines("effects") == ["start"]
+
+
+def wait_for_children(
+    process: "subprocess.Popen[bytes]", find: Callable[[], list[int]]
+) -> list[int]:
+    until(lambda: bool(find()) or process.poll() is not None, what="they are there")
+    return find()
+
+
+def is_idle(pid: int) -> bool:
+    """Return whether a process waits, and has used no processor time for half a second."""
+    seen: set[str] = set()
+    for _ in range(10):
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        seen.add(" ".join([words[0], *words[11:13]]))
+        time.sleep(0.05)
+    return len(seen) == 1 and seen.pop().startswith("S")
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def _some_server_or_shim(process: "subprocess.Popen[bytes]", *, wants_shim: bool) -> int:

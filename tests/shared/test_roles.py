@@ -381,6 +381,7 @@ TOLD_BY = {
     "call_found": {"worker"},
     "call_released": {"worker"},
     "call_lost": {"worker"},
+    "call_not_made": {"worker"},
     "start_refused": {"worker"},
     "program_executed": {"worker"},
     "files_changed": {"worker"},

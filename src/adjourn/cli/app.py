@@ -160,6 +160,7 @@ def run(argv: list[str]) -> int:
         code = session.fail(_of_the_system(error, session))
     except Exception as error:  # noqa: BLE001 -- the last edge: a defect of ours is told in a sentence, too
         code = session.fail(_defect(error, session))
+    session.warn_of_unreadable()
     flush()  # the exit code stays, whatever becomes of what was printed
     return checked_exit_code(code)
 

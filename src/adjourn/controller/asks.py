@@ -11,6 +11,7 @@ from adjourn.controller.transaction import ASKED, POLICY, AnyAsk, Transaction, a
 from adjourn.core.ask import (
     ApprovalAsk,
     Ask,
+    AskReason,
     Principal,
     Proposal,
     Question,
@@ -22,7 +23,7 @@ from adjourn.core.call import Call, digest_of, slot_of
 from adjourn.core.clarification import Clarification, Left, Request
 from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadyDone, Misuse
-from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, EDITABLE, ORIGINAL, RESPONSE
+from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, EDITABLE, ORIGINAL, RESPONSE, WHY
 from adjourn.core.policy.judgement import Judgement
 from adjourn.core.states import AskMove, AskState, CallMove, CallState, allows_ask
 from adjourn.core.task import Run, Task
@@ -281,6 +282,9 @@ def _open_proposal(
         terms=judgement.terms_of_ask,
         expires_after=judgement.expiry(proposal.expires_after),
     )
+    own_words = "its program asks a person before it makes this call"
+    reasons = judgement.reasons_to_ask if judgement.terms_of_ask.override else ()
+    WHY.of(found.id).keep(tx.rows, task.id, AskReason(reasons=(*reasons, own_words)))
     if not judgement.is_turned_down:
         return found
     tx.move(call, CallMove.REJECT)

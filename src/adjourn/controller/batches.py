@@ -9,9 +9,9 @@ import msgspec
 
 from adjourn.controller.transaction import ASKED, POLICY, Transaction, approval_of
 from adjourn.core.agent.calls import CallResult, Held, Proposed, is_tame, looked_at
-from adjourn.core.ask import ApprovalAsk
+from adjourn.core.ask import ApprovalAsk, AskReason
 from adjourn.core.call import Call, call_name, digest_of
-from adjourn.core.kept_documents import BATCH, EDITABLE, ORIGINAL, RESULT
+from adjourn.core.kept_documents import BATCH, EDITABLE, ORIGINAL, RESULT, WHY
 from adjourn.core.policy.judgement import Action, Judgement
 from adjourn.core.policy.opening import Way, way_of
 from adjourn.core.states import AskMove, CallMove, CallState, allows_ask
@@ -100,6 +100,7 @@ def _ask(
         replaces=instead_of.id if instead_of else None,
         expires_after=judgement.expiry(task.spec.expires_after),
     )
+    WHY.of(found.id).keep(tx.rows, task.id, AskReason(reasons=judgement.reasons_to_ask))
     tx.rows.add_turn(
         Turn(run_id=run.id, key=f"{ASKED}{call.tool_call_id}", thing=found.id, left_open=True)
     )

@@ -14,10 +14,10 @@ from adjourn.controller.signing import Signing
 from adjourn.controller.standing import report_of, standing_of
 from adjourn.controller.tasks import Tasks
 from adjourn.controller.transaction import call_asked_about
-from adjourn.core.ask import ApprovalAsk, Ask, is_review
-from adjourn.core.call import Call
+from adjourn.core.ask import ApprovalAsk, Ask, AskReason, is_review
+from adjourn.core.call import COMMAND, Call
 from adjourn.core.errors import NotFound
-from adjourn.core.kept_documents import CHANGES, ORIGINAL
+from adjourn.core.kept_documents import CHANGES, NOT_MADE, ORIGINAL, WHY
 from adjourn.core.scene import Scene
 from adjourn.core.states import AskState, TaskState
 from adjourn.ports.store import View
@@ -57,6 +57,11 @@ class Controller:
             )
             report = report_of(view, run) if run and task.spec.is_driven else None
             noted = CHANGES.read(view, task_id) if any(is_review(ask) for ask in asks) else None
+            # A command that asked nothing has no calls but the one that runs it
+            has_calls = task.spec.is_driven or task.asks
+            made = (
+                [call for call in view.calls(task_id) if call.tool != COMMAND] if has_calls else ()
+            )
             return Scene(
                 task=task,
                 run=run,
@@ -66,6 +71,9 @@ class Controller:
                 report=report,
                 replaced=_replaced_calls(view, asks),
                 originals=_originals(view, asks, calls),
+                all_calls=tuple(made),
+                not_made=frozenset((NOT_MADE.read(view, task_id) or ()) if made else ()),
+                why=_reasons(view, asks),
                 changes=noted.stat if noted and noted.run == task.runs else None,
             )
 
@@ -80,6 +88,16 @@ def _replaced_calls(view: View, asks: Sequence[Ask]) -> dict[str, Call]:
             if call := call_asked_about(view, view.ask(ask.replaces)):
                 replaced[ask.id] = call
     return replaced
+
+
+def _reasons(view: View, asks: Sequence[Ask]) -> dict[str, AskReason]:
+    """Return why the asks that want an approval are asked, by their ids."""
+    found = {
+        ask.id: WHY.of(ask.id).read(view, ask.task_id)
+        for ask in asks
+        if isinstance(ask, ApprovalAsk)
+    }
+    return {ask_id: why for ask_id, why in found.items() if why}
 
 
 def _originals(view: View, asks: Sequence[Ask], calls: Mapping[int, Call]) -> dict[int, bytes]:

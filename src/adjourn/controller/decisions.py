@@ -28,6 +28,7 @@ from adjourn.core.errors import (
     Conflict,
     Item,
     Misuse,
+    NotAllowed,
     NotFound,
     NothingRecorded,
     StoreProblem,
@@ -120,7 +121,7 @@ class Decisions:
     def note_place(self, by: Principal) -> bool:
         """Remember from where the store is used, unless a run is alive; return whether none is."""
         with self.store.read() as view:
-            if view.running():
+            if view.running() or view.unreadable:
                 return False
         with self._context.change() as tx:
             self._context.trust.note_place(tx.rows, by)
@@ -167,7 +168,8 @@ class Decisions:
         self._context.trust.authorise_change(tx.rows, by, reply.verb)
         ask = tx.rows.ask(reply.ask_id)
         _require_fitting(tx.rows, ask, reply)
-        level = self._context.trust.weigh(tx.rows, ask, reply.verb, by=by)
+        override = reply.reason_to_override
+        level = self._context.trust.weigh(tx.rows, ask, reply.verb, by=by, override=override)
 
         digest: str | None = None  # of what an approval lets start
         if isinstance(ask, ApprovalAsk) and reply.verb is Verb.REJECT:
@@ -179,6 +181,8 @@ class Decisions:
                 from adjourn.controller.edits import edit
 
                 call = edit(tx, tx.rows.task(ask.task_id), asked, reply, by=by.name)
+            if ask.terms.override or reply.edited is not None:
+                self._require_allowed(tx.rows, ask, call)
             body, digest = call.body, call.digest
             if not trust.runs_as_shown(ask, call, reply):
                 body = trust.body_to_run(tx.rows.task(ask.task_id), ask, call, reply)
@@ -186,7 +190,38 @@ class Decisions:
             tx.move(asked, CallMove.APPROVE, body=body, digest=digest, approved_by=by.name)
 
         move = _ASK_MOVES[reply.verb]
-        return tx.settle_ask(ask, move, text=reply.text, by=by.name, level=level, digest=digest)
+        return tx.settle_ask(
+            ask,
+            move,
+            text=reply.text,
+            by=by.name,
+            level=level,
+            digest=digest,
+            override=override if _is_never_allowed(ask) else None,
+        )
+
+    def _require_allowed(self, view: View, ask: ApprovalAsk, call: Call) -> None:
+        """Refuse to approve what the policies in force turn down now, or what an edit made never.
+
+        Only what a policy once called never is judged again here, and what a person edited. All
+        else is judged again before its gate opens.
+        """
+        task, gate = view.task(ask.task_id), self._context.gate
+        if call.tool == COMMAND:
+            judgement = gate.judge(view, task, call.tool, call.body)
+        else:
+            judgement, _ = gate.weigh(view, task, call.tool, call.body)
+        why = f": {judgement.why[0]}" if judgement.why else ""
+        if judgement.is_turned_down:
+            raise NotAllowed(
+                f"your policy does not allow this, and nothing overrides it{why}",
+                way_out=f"adjourn reject {ask.id}",
+            )
+        if judgement.terms.override and not ask.terms.override:
+            raise NotAllowed(
+                f"your policy says never of the edited call{why}",
+                way_out=f"adjourn reject {ask.id} --reason TEXT",
+            )
 
     def continue_tasks(self, tx: Transaction, settled: Sequence[Ask]) -> None:
         """Queue the tasks of these asks, or fail those whose rejection does that."""
@@ -256,6 +291,15 @@ def _require_fitting(view: View, ask: Ask, reply: Reply) -> None:
             _require_fitting_answer(ask, reply)
         case _:
             raise _misfit(ask, reply.verb)
+    if reply.reason_to_override and not _is_never_allowed(ask):
+        raise Misuse(
+            f"ask {ask.id} needs no override: your policy does not say never",
+            way_out=f"adjourn approve {ask.id}",
+        )
+
+
+def _is_never_allowed(ask: Ask) -> bool:
+    return isinstance(ask, ApprovalAsk) and ask.terms.override
 
 
 def _require_fitting_decision(view: View, ask: ApprovalAsk, reply: Reply) -> None:
@@ -270,6 +314,11 @@ def _require_fitting_decision(view: View, ask: ApprovalAsk, reply: Reply) -> Non
                 f"a value may have {_LONGEST_VALUE:,} bytes: the process gets it in its environment"
             )
             raise Misuse(sentence, way_out=_proper_verb(ask))
+    if ask.terms.override and reply.verb is Verb.APPROVE and reply.edited is not None:
+        raise NotAllowed(
+            "your policy says never: an edit does not override that",
+            way_out=f"adjourn reject {ask.id} --reason TEXT",
+        )
     if reply.digest and view.call(ask.task_id, ask.call).digest != reply.digest:
         raise Conflict(
             "the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}"

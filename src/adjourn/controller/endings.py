@@ -10,8 +10,9 @@ from adjourn.controller.transaction import (
     approved_command,
     is_blocked,
 )
-from adjourn.core.ask import ApprovalAsk
-from adjourn.core.call import DEFAULT_VALUE, Call, Command
+from adjourn.core.ask import ApprovalAsk, AskReason
+from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, Command
+from adjourn.core.kept_documents import NOT_MADE, WHY
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
 from adjourn.core.policy.opening import OwnAsk
 from adjourn.core.states import AskState, CallMove, CallState, Move, after
@@ -64,20 +65,23 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
     close_calls(tx, task, run, CallMove.FINISH if isinstance(outcome, Completed) else CallMove.FAIL)
     match outcome:
         case Completed(message=message):
-            tx.withdraw_calls(task)
+            _withdraw_unmade(tx, task, run)
             tx.move_call(task.id, run.call, CallMove.FINISH)
             if not task.spec.review:
                 return end_run(tx, task, run, Move.COMPLETE, message=message)
             return _ask_for_review(tx, task, run, message=message)
         case Failed(reason=reason):
             tx.withdraw_asks(task)
+            _withdraw_unmade(tx, task, run)
             tx.move_call(task.id, run.call, CallMove.FAIL)
             return end_run(tx, task, run, Move.FAIL, message=reason)
         case Waits():
             tx.move_call(task.id, run.call, CallMove.FINISH)
             return _wait(tx, task, run)
-        case WantsApproval(manifest=manifest):
+        case WantsApproval(manifest=manifest, last_lines=last_lines):
             tx.move_call(task.id, run.call, CallMove.FINISH)
+            it_ran = f"it ran and left with exit code {run.exit_code}, which asks for approval"
+            why = AskReason(reasons=(*own.reasons, it_ran), last_lines=last_lines)
             command = approved_command(task.spec, DEFAULT_VALUE, files=own.files)
             return ask_for_approval(
                 tx,
@@ -85,6 +89,7 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
                 run,
                 command,
                 prompt=f"exit code {run.exit_code}",
+                why=why,
                 manifest=manifest,
                 terms=own.terms,
                 expires_after=own.expires_after,
@@ -99,6 +104,18 @@ def close_calls(tx: Transaction, task: Task, run: Run, move: CallMove) -> list[C
         call for call in tx.rows.calls_in(task.id, CallState.EXECUTING) if call.claimed_by == run.id
     ]
     return [tx.move(call, move) for call in handed_out]
+
+
+def _withdraw_unmade(tx: Transaction, task: Task, run: Run) -> None:
+    """Take back what was approved and never made, and tell of each call in the trail."""
+    approved = tx.rows.calls_in(task.id, CallState.APPROVED)
+    unmade = [call for call in approved if call.tool != COMMAND]
+    tx.withdraw_calls(task)
+    for call in unmade:
+        tx.tell(task.id, "call_not_made", run=run.number, call=call.number, digest=call.digest)
+    if unmade:
+        earlier = NOT_MADE.read(tx.rows, task.id) or []
+        NOT_MADE.keep(tx.rows, task.id, [*earlier, *(call.number for call in unmade)])
 
 
 def ask_about(tx: Transaction, task: Task, run: Run, call: Call) -> Task:
@@ -132,15 +149,17 @@ def ask_for_approval(
     command: Command,
     *,
     prompt: str,
+    why: AskReason,
     expires_after: int | None,
     **details: Unpack[ApprovalDetails],
 ) -> Task:
-    """End a run by asking whether this command may run."""
+    """End a run by asking whether this command may run; the ask says first why it is asked."""
     call = tx.new_call(task, command, state=CallState.PENDING, by=None, ask=task.asks + 1)
     counted = tx.save(task, calls=call.number)
-    _, asked = tx.open_approval(
+    ask, asked = tx.open_approval(
         counted, run, call.number, prompt=prompt, expires_after=expires_after, **details
     )
+    WHY.of(ask.id).keep(tx.rows, task.id, why)
     return end_run(tx, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)
 
 

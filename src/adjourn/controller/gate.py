@@ -12,7 +12,7 @@ from adjourn.controller import endings
 from adjourn.controller.transaction import POLICY, Transaction, approval_of, plain_command
 from adjourn.core import kept_documents
 from adjourn.core.agent.calls import files_of
-from adjourn.core.ask import ApprovalAsk
+from adjourn.core.ask import ApprovalAsk, AskReason
 from adjourn.core.call import (
     COMMAND,
     Call,
@@ -236,6 +236,7 @@ class PolicyGate:
             judgement = Judgement()
         return OwnAsk(
             files=seen.files,
+            reasons=judgement.reasons_to_ask if judgement.terms_of_ask.override else (),
             terms=judgement.terms_of_ask,
             expires_after=judgement.expiry(task.spec.expires_after),
         )
@@ -403,6 +404,7 @@ def hold(
         run,
         opening.command,
         prompt=prompt,
+        why=AskReason(reasons=opening.judgement.reasons_to_ask),
         manifest=instead_of.manifest if instead_of else None,
         gate=instead_of.gate if instead_of else True,
         terms=opening.judgement.terms_of_ask,

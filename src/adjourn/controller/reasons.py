@@ -211,6 +211,7 @@ class Reasons:
                     by,
                     self._trust.rights(by),
                     requester=beginning.by if beginning else "",
+                    override=str(approved.facts.get("override") or ""),
                     way_out=f"adjourn approve {ask.id}",
                 )
             except NotAllowed as error:

@@ -11,11 +11,11 @@ from adjourn.controller import endings
 from adjourn.controller.transaction import ADJOURN, Transaction, call_to_run
 from adjourn.core.ask import LATER, ApprovalAsk
 from adjourn.core.call import Call
-from adjourn.core.states import AskMove, CallMove, CallState, Move, TaskState, after
+from adjourn.core.kept_documents import WHY
+from adjourn.core.states import UNFINISHED, AskMove, CallMove, CallState, Move, TaskState, after
 from adjourn.core.task import Run, Task
 
 _SUPERVISOR = "restored"
-_UNFINISHED = (TaskState.QUEUED, TaskState.RUNNING, TaskState.WAITING, TaskState.PAUSED)
 _LET_THROUGH = (CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING)
 
 
@@ -38,7 +38,7 @@ def doubt_unfinished(tx: Transaction, *, ended: Container[str] = ()) -> Doubts:
     uncertain: list[str] = []
     asked_again: list[str] = []
     paused: list[str] = []
-    for task in tx.rows.tasks(states=_UNFINISHED, limit=-1):
+    for task in tx.rows.tasks(states=UNFINISHED, limit=-1):
         match task.state:
             case TaskState.QUEUED | TaskState.RUNNING:
                 _lose(tx, task, ended)
@@ -132,5 +132,7 @@ def _reopen(tx: Transaction, ask: ApprovalAsk) -> None:
         replaces=ask.id,
         expires_after=ask.expires_at - ask.created_at if ask.expires_at else None,
     )
+    if why := WHY.of(ask.id).read(tx.rows, task.id):
+        WHY.of(opened.id).keep(tx.rows, task.id, why)
     tx.settle_ask(ask, AskMove.WITHDRAW, text=f"replaced by {opened.id}", by=ADJOURN)
     tx.save_call(call, ask=opened.number)

@@ -1,5 +1,6 @@
 """How a run begins and ends, and what becomes of one whose supervisor died."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
@@ -22,7 +23,7 @@ from adjourn.controller.transaction import (
     plain_command,
     state_after,
 )
-from adjourn.core.ask import ApprovalAsk, Terms
+from adjourn.core.ask import ApprovalAsk, Ask, Terms
 from adjourn.core.call import COMMAND, Call, command_body, command_of, digest_of, grant_of
 from adjourn.core.digest import sha256
 from adjourn.core.errors import (
@@ -31,6 +32,7 @@ from adjourn.core.errors import (
     Outdated,
     StoreReadOnly,
     StoreRefused,
+    UnreadableRow,
     WorkspaceBusy,
 )
 from adjourn.core.kept_documents import WORKSPACE
@@ -354,12 +356,16 @@ class Runs:
         for run in orphans:
             # Another command settled it first, or its runner is not installed here, or it is not
             # for us to settle
-            with suppress(Conflict, Misuse, StoreRefused, StoreReadOnly):
+            try:
                 task = self._settle_orphan(run)
                 settled += [task] if task else []
+            except UnreadableRow as error:
+                error.note_in(self._context.store.unreadable)
+            except (Conflict, Misuse, StoreRefused, StoreReadOnly):
+                continue
         if expired:
             with suppress(StoreRefused, StoreReadOnly):
-                settled += self._expire()
+                settled += self._expire(expired)
         return settled
 
     def _settle_orphan(self, orphan: Run) -> Task | None:
@@ -417,11 +423,25 @@ class Runs:
                 record_start(tx, current, tx.rows.call(task.id, current.call), run.id)
                 tx.save_run(current, shim=shim)
 
-    def _expire(self) -> list[Task]:
+    def _expire(self, expired: Sequence[Ask]) -> list[Task]:
+        """Settle what nobody replied to in time: all at once, or task by task if one is damaged."""
+        try:
+            return self._expire_of(None)
+        except UnreadableRow:
+            settled: list[Task] = []
+            for task_id in dict.fromkeys(ask.task_id for ask in expired):
+                try:
+                    settled += self._expire_of(task_id)
+                except UnreadableRow as error:
+                    error.note_in(self._context.store.unreadable)
+            return settled
+
+    def _expire_of(self, only: str | None) -> list[Task]:
         with self._context.change() as tx:
             expired = [
                 tx.settle_ask(ask, AskMove.EXPIRE, text=None, by=ADJOURN)
                 for ask in tx.rows.expired_asks(now=tx.now)
+                if only in {None, ask.task_id}
             ]
             for ask in expired:
                 if isinstance(ask, ApprovalAsk):

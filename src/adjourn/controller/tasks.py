@@ -24,6 +24,7 @@ from adjourn.core.kept_documents import (
     BATCH,
     CHECKPOINT,
     CLARIFICATION,
+    NOT_MADE,
     PLAN,
     RESPONSE,
     RESULT,
@@ -39,7 +40,7 @@ from adjourn.core.trail.reason import gate_for
 from adjourn.ports.store import Turn, View
 
 # What a restart drops
-_OF_A_SESSION = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE, BATCH, SESSION)
+_OF_A_SESSION = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE, BATCH, SESSION, NOT_MADE)
 
 _VERDICTS = {
     Verdict.IT_RAN: (CallMove.IT_RAN, Move.ACCEPT),

@@ -483,8 +483,12 @@ class Transaction:
         by: str,
         level: str | None = None,
         digest: str | None = None,
+        override: str | None = None,
     ) -> AnyAsk:
-        """Give an ask its reply. With an approval goes the digest of what it lets start."""
+        """Give an ask its reply. With an approval goes the digest of what it lets start.
+
+        And why, where a person overrides the policy by it.
+        """
         state = ask_after(ask.state, move)
         settled = self.save_ask(
             ask, settlement=Settlement(state=state, at=self.now, by=by, reply=text, level=level)
@@ -497,6 +501,7 @@ class Transaction:
             call=number_of_call(ask),
             level=level,
             digest=digest,
+            override=override,
         )
         return settled
 

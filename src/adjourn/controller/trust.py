@@ -90,12 +90,19 @@ class Trust:
         """Remember from where the store is used, unless a run of it is alive."""
         self._authoriser.note_place(rows, by)
 
-    def weigh(self, view: View, ask: Ask, verb: Verb, *, by: Principal) -> Level:
+    def weigh(
+        self, view: View, ask: Ask, verb: Verb, *, by: Principal, override: str | None = None
+    ) -> Level:
         """Return the level of trust of a reply, or refuse one that would not count."""
         requester, rights = view.requester(ask.task_id), self.rights(by)
         if isinstance(ask, ApprovalAsk) and verb is Verb.APPROVE:
             refuse_terms(
-                ask.terms, by, rights, requester=requester, way_out=f"adjourn approve {ask.id}"
+                ask.terms,
+                by,
+                rights,
+                requester=requester,
+                override=override,
+                way_out=f"adjourn approve {ask.id}",
             )
         return level_of(by, rights, requester=requester)
 

@@ -30,6 +30,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     not_requester: bool = False
     signed: bool = False
     by_name: bool = False  # `--approve-all` does not cover it
+    override: bool = False  # the policy says never: a person must say why it runs all the same
 
 
 class AskKind(StrEnum):
@@ -90,6 +91,14 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     edited: bytes | None = None
     # What an edited command depends on, as it was when the person looked
     files: dict[str, str] | None = None
+    # With an approval of what the policy never allows: why it runs all the same
+    override: str | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def reason_to_override(self) -> str | None:
+        """Why a person overrides the policy, if they said why."""
+        said = self.override.strip() if isinstance(self.override, str) else ""
+        return said or None
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,6 +239,16 @@ def require_open(ask: Ask) -> None:
         f"ask {ask.id} was {settled.state} by {settled.by} at {stamp(settled.at)}{said}",
         way_out=f"adjourn show {ask.task_id}",
     )
+
+
+class AskReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a person is asked, in adjourn's own words, and what the program printed before it."""
+
+    reasons: tuple[str, ...] = ()
+    last_lines: str | None = None
+
+
+NO_REASON = AskReason()
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):

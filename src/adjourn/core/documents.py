@@ -11,17 +11,19 @@ from adjourn.core.ask import (
     ApprovalAsk,
     Approver,
     Ask,
+    AskReason,
     QuestionAsk,
     Terms,
     UncertainAsk,
     expiry_of,
 )
-from adjourn.core.call import Call, arguments_of, digest_of
+from adjourn.core.call import Call, Fate, arguments_of, digest_of
 from adjourn.core.diffstat import Diffstat
-from adjourn.core.errors import AdjournError, NothingRecorded
+from adjourn.core.errors import AdjournError, NothingRecorded, UnreadableRow
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
+from adjourn.core.text.render import spelled
 from adjourn.core.text.when import stamp
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -39,6 +41,17 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any]
     # Of an agent's call: those that a link leads elsewhere
     files: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+
+
+class CallDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of an agent, and what became of it."""
+
+    id: str
+    name: str
+    digest: str
+    fate: Fate
+    # Only of a call that was approved and never made
+    arguments: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 class QuestionDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +77,7 @@ class TermsDoc(msgspec.Struct, frozen=True, kw_only=True):
     not_requester: bool
     signed: bool
     by_name: bool
+    override: bool
 
 
 class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +88,8 @@ class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     kind: str
     state: str
+    why: tuple[str, ...]
+    last_lines: str | None
     prompt: str
     choices: tuple[str, ...]
     key: str | None
@@ -154,6 +170,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resumability: ResumabilityDoc | msgspec.UnsetType = msgspec.UNSET
     # A lambda, so that it is told even when empty
     asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())
+    calls: tuple[CallDoc, ...] = ()
 
 
 class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -223,8 +240,15 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         waiting_on=scene.waiting_on,
         usage=_usage(scene.report),
         asks=tuple(
-            ask_doc(ask, scene.call_of(ask), original=scene.original_of(ask)) for ask in scene.asks
+            ask_doc(
+                ask,
+                scene.call_of(ask),
+                original=scene.original_of(ask),
+                why=scene.why.get(ask.id),
+            )
+            for ask in scene.asks
         ),
+        calls=tuple(_call_doc(call, scene) for call in scene.all_calls),
     )
     match task.state:
         case TaskState.WAITING | TaskState.PAUSED:
@@ -237,6 +261,17 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
             return msgspec.structs.replace(manifest, error=error)
         case TaskState.QUEUED | TaskState.RUNNING:
             return msgspec.structs.replace(manifest, resume_hint=hint)
+
+
+def _call_doc(call: Call, scene: Scene) -> CallDoc:
+    is_unmade = call.number in scene.not_made
+    return CallDoc(
+        id=call.tool_call_id,
+        name=call.tool,
+        digest=call.digest,
+        fate=Fate.NOT_MADE if is_unmade else Fate(call.state.value),
+        arguments=arguments_of(call.body) if is_unmade else msgspec.UNSET,
+    )
 
 
 def _usage(report: Report | None) -> UsageDoc | msgspec.UnsetType:
@@ -304,7 +339,13 @@ def _tool_call(call: Call) -> ToolCall:
     )
 
 
-def ask_doc(ask: Ask, call: Call | None, *, original: bytes | None = None) -> AskDoc:
+def ask_doc(
+    ask: Ask,
+    call: Call | None,
+    *,
+    original: bytes | None = None,
+    why: AskReason | None = None,
+) -> AskDoc:
     """Describe one ask and the call that it is about.
 
     `original` is the call as it was before somebody edited it. Every ask has every key: what its
@@ -316,6 +357,8 @@ def ask_doc(ask: Ask, call: Call | None, *, original: bytes | None = None) -> As
         run_id=run_id(ask.task_id, ask.run),
         kind=ask.kind,
         state=ask.state,
+        why=why.reasons if why else (),
+        last_lines=why.last_lines if why else None,
         prompt=ask.prompt,
         choices=(),
         key=None,
@@ -428,16 +471,14 @@ def failure(error: AdjournError) -> Failure:
     return Failure(error=_error(error))
 
 
+def unreadable_doc(left_out: Sequence[UnreadableRow]) -> dict[str, object]:
+    """Describe what a list leaves out because it cannot be read; most often there is nothing."""
+    rows = [{"kind": error.kind, "name": spelled(error.name)} for error in left_out]
+    return {"unreadable": rows} if rows else {}
+
+
 def _error(error: AdjournError) -> ErrorDoc:
     return ErrorDoc(code=error.code, message=error.sentence, way_out=error.way_out or None)
-
-
-def spelled(word: str) -> str:
-    """Return a word of the operating system as JSON can hold it.
-
-    What is not UTF-8 is spelled out.
-    """
-    return word.encode("utf-8", "backslashreplace").decode()
 
 
 def encoded(document: object) -> str:

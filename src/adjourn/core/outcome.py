@@ -70,6 +70,7 @@ class WantsApproval(msgspec.Struct, frozen=True):
     """It left until a person approves its own command."""
 
     manifest: str | None = None
+    last_lines: str | None = None  # what it printed last
 
 
 class Interrupted(msgspec.Struct, frozen=True):

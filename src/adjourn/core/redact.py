@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 HasMessage = TypeVar("HasMessage", Task, Run, Report)
 
 _MARK = re.compile("‹redacted [0-9]+ bytes›")
-_RENDERED_MARK = re.compile(r"\\u\{2039\}(redacted [0-9]+ bytes)\\u\{203a\}")
+_RENDERED_MARK = r"\\u\{2039\}(redacted [0-9]+ bytes)\\u\{203a\}"
 _JSON_BEGINS, _JSON_ENDS = frozenset("{["), frozenset("}]")
 _PIECE, _OVERLAP = 1_000, 200
 _MOST_QUANTIFIERS = 3
@@ -94,7 +94,7 @@ def mark(secret: str) -> str:
 
 def plainly(text: str) -> str:
     """Return rendered text with our marks as they are meant to be read."""
-    return _RENDERED_MARK.sub(r"‹\1›", text)
+    return re.sub(_RENDERED_MARK, r"‹\1›", text)
 
 
 class Redactor:
@@ -209,10 +209,12 @@ class Redactor:
             asks=tuple(self.ask(ask) for ask in scene.asks),
             calls={number: self.call(call) for number, call in scene.calls.items()},
             replaced={ask_id: self.call(call) for ask_id, call in scene.replaced.items()},
+            why={ask_id: self.copied(why) for ask_id, why in scene.why.items()},
             originals={
                 number: self.body(scene.calls[number].tool, body)
                 for number, body in scene.originals.items()
             },
+            all_calls=tuple(self.call(call) for call in scene.all_calls),
             changes=self.copied(scene.changes) if scene.changes else None,
         )
 
@@ -331,17 +333,17 @@ def is_tame(pattern: str) -> bool:
     )
 
 
-_CLASS = re.compile(r"\[\^?\]?[^\]]*\]")
-_REPEATS = re.compile(r"[*+]|\{[0-9]*,[0-9]*\}")
-_GROUP = re.compile(r"\((?:\?(?:P<\w+>|[:=!>]|<[=!]|[a-z]+:))?([^()]*)\)([*+?]|\{[0-9,]*\})?")
+_CLASS = r"\[\^?\]?[^\]]*\]"
+_REPEATS = r"[*+]|\{[0-9]*,[0-9]*\}"
+_GROUP = r"\((?:\?(?:P<\w+>|[:=!>]|<[=!]|[a-z]+:))?([^()]*)\)([*+?]|\{[0-9,]*\})?"
 
 
 def _is_plain(pattern: str) -> bool:
     """Look at a pattern without escapes: no group repeats that holds a repetition or a choice."""
-    pattern = _CLASS.sub("a", pattern)
-    if len(_REPEATS.findall(pattern)) > _MOST_QUANTIFIERS:
+    pattern = re.sub(_CLASS, "a", pattern)
+    if len(re.findall(_REPEATS, pattern)) > _MOST_QUANTIFIERS:
         return False
-    while group := _GROUP.search(pattern):
+    while group := re.search(_GROUP, pattern):
         is_loose = bool(re.search(r"[*+?|{#]", group[1]))
         if is_loose and group[2] and group[2] != "?":
             return False

@@ -23,6 +23,7 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[str, ...] = ()
     value: str | None = None
     reason: str | None = None
+    override: str | None = None
 
     @property
     def decides(self) -> bool:
@@ -49,6 +50,11 @@ def replies_of(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
         raise Misuse(
             "--value and --reason go with a decision on a call", way_out="adjourn resume --help"
         )
+    if resumption.override is not None and len(resumption.approve) != 1:
+        raise Misuse(
+            "--override goes with one --approve TC: name the one call that runs all the same",
+            way_out="adjourn resume --help",
+        )
     if resumption.decides:
         return _decisions(resumption, asks)
     if resumption.text is not None:
@@ -74,13 +80,15 @@ def _decisions(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
         if not resumption.approve_all or ask.id in approved | rejected or not ask.terms.by_name
     ]
     if not covered:
-        sentence = (
-            f"the policy never allows {pending[0].tool_call_id}:"
-            " --approve-all does not cover it, it must be named"
-        )
+        first = pending[0]
+        way_out = f"adjourn resume {first.task_id} --approve {first.tool_call_id}"
+        if first.terms.override:
+            raise NotAllowed(
+                f"your policy says never: --approve-all does not cover {first.tool_call_id}",
+                way_out=f'{way_out} --override "why it must run"',
+            )
         raise NotAllowed(
-            sentence,
-            way_out=f"adjourn resume {pending[0].task_id} --approve {pending[0].tool_call_id}",
+            f"--approve-all does not cover {first.tool_call_id}: it must be named", way_out=way_out
         )
     return [_decision(resumption, ask, approved=approved, rejected=rejected) for ask in covered]
 
@@ -88,7 +96,8 @@ def _decisions(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
 def _decision(resumption: Resumption, ask: Ask, *, approved: set[str], rejected: set[str]) -> Reply:
     is_approved = ask.id in approved or (resumption.approve_all and ask.id not in rejected)
     if is_approved:
-        return Reply(ask_id=ask.id, verb=Verb.APPROVE, text=resumption.value)
+        override = msgspec.UNSET if resumption.override is None else resumption.override
+        return Reply(ask_id=ask.id, verb=Verb.APPROVE, text=resumption.value, override=override)
     return Reply(ask_id=ask.id, verb=Verb.REJECT, text=resumption.reason)
 
 

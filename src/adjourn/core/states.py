@@ -72,6 +72,7 @@ TRANSITIONS: dict[tuple[TaskState, Move], TaskState] = {
 }
 
 ENDED = frozenset({TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELED})
+UNFINISHED = (TaskState.QUEUED, TaskState.RUNNING, TaskState.WAITING, TaskState.PAUSED)
 
 
 class CallState(StrEnum):

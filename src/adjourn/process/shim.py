@@ -19,6 +19,8 @@ Kept = TypeVar("Kept")
 
 Killed = Literal["grace", "second interrupt", "kill", "lease"]  # why a child was killed
 
+# Seconds that a shim at its gate has to leave, which takes it milliseconds; and one that was killed
+_GATE_LIMIT, _MOMENT = 5.0, 1.0
 _LARGEST = 64 * 1024  # bytes of a record or a result; ours have less than 4 KiB
 
 
@@ -160,12 +162,14 @@ class Shim:
         finally:
             os.close(gate)
 
-    def has_unread_start(self) -> bool:
-        """Return whether the shim is gone and left the byte of its opened gate unread.
+    def has_never_started(self) -> bool:
+        """Return whether the child never ran, and never will once we let go of the shim.
 
-        Then the child never ran.
+        Its gate is ours and was not opened, or the shim is gone and left the byte unread.
         """
-        if self._threshold < 0 or self._gate >= 0 or not self._pinned.gone(within=0):
+        if self._gate >= 0:
+            return True
+        if self._threshold < 0 or not self._pinned.gone(within=0):
             return False
         # Not by a read, which would take the byte: what was seen once stays true
         poll = select.poll()
@@ -181,13 +185,21 @@ class Shim:
     def interrupt(self) -> None:
         """Have one interrupt passed on to the child, and its tree killed after the grace.
 
-        The second time, at once.
+        The second time, at once. A shim that is stopped is woken for it.
         """
         self._pinned.send(signal.SIGINT)
+        self._pinned.send(signal.SIGCONT)
 
     def kill(self) -> None:
         """Have the child's whole tree killed at once."""
         self._pinned.send(signal.SIGUSR1)
+        self._pinned.send(signal.SIGCONT)
+
+    def leave_gate(self) -> None:
+        """Wait until a shim that was interrupted at its gate has left; kill it after a while."""
+        if not self.wait(_GATE_LIMIT):
+            self._pinned.send(signal.SIGKILL)
+            self.wait(_MOMENT)
 
     def wait(self, timeout: float | None) -> bool:
         """Wait until the shim is gone, or `timeout` seconds; return whether it is gone."""

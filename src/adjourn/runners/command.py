@@ -17,6 +17,7 @@ from adjourn.core.policy.judgement import Effect
 NEEDS_A_PERSON = frozenset({10, 90})
 _TRIES = 200
 _LINE = 2_000
+_LAST_LINES = 5
 
 
 class CommandRunner:
@@ -59,7 +60,7 @@ def _needs_a_person(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 --
             f"it was approved, and left with exit code {exit.code} again: does it read "
             "AUTO_APPROVAL?"
         )
-    return WantsApproval(manifest)
+    return WantsApproval(manifest, last_lines(exit.output))
 
 
 def ending(exit: Exit) -> str:  # noqa: A002 -- the word for it
@@ -71,6 +72,12 @@ def last_line(output: str) -> str | None:
     """Return the last line that says something."""
     lines = output.rstrip().rsplit("\n", 1)
     return lines[-1][-_LINE:] or None
+
+
+def last_lines(output: str) -> str | None:
+    """Return the last few lines of an output."""
+    lines = output.rstrip().splitlines()[-_LAST_LINES:]
+    return "\n".join(line[:_LINE] for line in lines) or None
 
 
 def last_json_object(output: str) -> str | None:

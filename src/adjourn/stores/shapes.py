@@ -10,10 +10,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from adjourn.core.ask import ApprovalAsk, Ask, AskKind, QuestionAsk, Terms, UncertainAsk
+from adjourn.core.errors import UnreadableRow
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds, ProcessId
+from adjourn.stores.bodies import spec_body, spec_of
 
 Value = TypeVar("Value", bound=msgspec.Struct)
+Made = TypeVar("Made")
 Fields = dict[str, Any]
 _fields = msgspec.msgpack.Decoder(Fields)
 _processes = msgspec.json.Decoder(ProcessId)
@@ -33,21 +36,31 @@ def _encode_process(shim: ProcessId) -> str:
 HEXADECIMAL = Column(bytes.fromhex, bytes.hex)  # digests: half as long as bytes
 PROCESS = Column(_encode_process, _processes.decode)
 FLAG = Column(int, bool)
+SPEC = Column(spec_body, spec_of)
+# What damaged bytes and columns make of a decoder, whatever they are
+_DAMAGED = (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 class Shape(Generic[Value]):
-    """Takes values of one kind apart, and puts them together again."""
+    """Takes values of one kind apart, and puts them together again.
+
+    `called` names a value by its fields, also if it cannot be read.
+    """
 
     def __init__(
         self,
         kind: type[Value],
         *,
+        called: str,
         columns: tuple[str, ...],
         apart: tuple[str, ...] = (),
         known: tuple[str, ...] = (),
         as_column: Mapping[str, Column] | None = None,
+        read_body: Callable[[bytes], Fields] = _fields.decode,
     ) -> None:
         self._kind = kind
+        self._called = called
+        self._read_body = read_body
         self._columns = columns
         self._apart = apart
         self._special = as_column or {}
@@ -73,24 +86,38 @@ class Shape(Generic[Value]):
         """Return what nobody rewrites, and what therefore has a row of its own."""
         return msgspec.msgpack.encode({field: getattr(value, field) for field in self._apart})
 
-    def fields(self, columns: Iterable[Any], *bodies: bytes, **known: Any) -> Fields:
-        """Return the fields of a value.
+    def value(self, columns: Iterable[Any], *bodies: bytes, **known: Any) -> Value:
+        """Put a value together, or raise UnreadableRow with its name."""
+        return self.made(self._convert, columns, *bodies, **known)
 
-        What a column says counts, whatever a body says, and of two bodies the later.
+    def _convert(self, fields: Fields) -> Value:
+        return msgspec.convert(fields, self._kind)
+
+    def made(
+        self,
+        make: Callable[[Fields], Made],
+        columns: Iterable[Any],
+        *bodies: bytes,
+        **known: Any,
+    ) -> Made:
+        """Return what `make` makes of the fields of a row.
+
+        What a column says counts, whatever a body says, and of two bodies the later. What cannot
+        be read raises UnreadableRow, with its name.
         """
         fields: Fields = {}
-        for body in bodies:
-            fields |= _fields.decode(body)
-        fields |= zip(self._columns, columns, strict=True)
-        for field, special in self._special.items():
-            if fields[field] is not None:
-                fields[field] = special.decode(fields[field])
-        fields |= known
-        return fields
-
-    def value(self, columns: Iterable[Any], *bodies: bytes, **known: Any) -> Value:
-        """Put a value together."""
-        return msgspec.convert(self.fields(columns, *bodies, **known), self._kind)
+        named = dict(zip(self._columns, columns, strict=True)) | known
+        try:
+            for body in bodies:
+                fields |= self._read_body(body)
+            fields |= named
+            for field, special in self._special.items():
+                if fields[field] is not None:
+                    fields[field] = special.decode(fields[field])
+            return make(fields)
+        except _DAMAGED:
+            kind = self._kind.__name__.removesuffix("Row").lower()
+            raise UnreadableRow(kind, self._called.format_map(named)) from None
 
 
 # --- asks -----------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # only workers have one, and starting a command is a hot path
 RUN_KEY = "ADJOURN_RUN_KEY"
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 _OWN = "adjourn"
+_LINK_TRIES = 100  # each fails only if another supervisor tidies up in this very moment
 _KILL = 2  # requests to stop: the second kills
 
 
@@ -97,11 +98,16 @@ def directory_of_own(root: str, own: str) -> str:
             with suppress(OSError):
                 os.unlink(os.path.join(directory, name))
     if _OWN not in names or not os.path.islink(link) or os.readlink(link) != own:
-        draft = os.path.join(root, f"bin.{os.getpid()}")
-        with suppress(FileNotFoundError):
-            os.unlink(draft)
-        os.symlink(own, draft)
-        os.rename(draft, link)
+        # Not beside the database: there a link closes the store, also to whoever looks meanwhile
+        draft = os.path.join(directory, f"{_OWN}.{os.getpid()}")
+        for tries_left in reversed(range(_LINK_TRIES)):
+            try:
+                os.symlink(own, draft)
+                os.rename(draft, link)
+                break
+            except FileNotFoundError:  # another supervisor removed the draft
+                if not tries_left:
+                    raise
     return directory
 
 
@@ -146,9 +152,9 @@ class RunningShim:
         return self._shim.wait(0)
 
     def has_never_started(self) -> bool:
-        """Return whether the shim died with its gate open, and never went through."""
+        """Return whether the shim never went through its gate, and never will."""
         if self._never_started is None:
-            return self._shim.has_unread_start()
+            return self._shim.has_never_started()
         return self._never_started
 
     def stop(self, requests: int) -> None:
@@ -162,7 +168,7 @@ class RunningShim:
     def close(self) -> None:
         """Let go of the shim."""
         if self._never_started is None:
-            self._never_started = self._shim.has_unread_start()
+            self._never_started = self._shim.has_never_started()
         self._shim.close()
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from adjourn.core.ask import Ask, UncertainAsk, expiry_of
 from adjourn.core.call import Call
-from adjourn.core.errors import NotFound, Outdated, StoreProblem
+from adjourn.core.errors import NotFound, Outdated, StoreProblem, UnreadableRow
 from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Run, Task, run_id, task_of_run
@@ -40,6 +40,7 @@ class MemoryStore:
         self._rows = MemoryRows()
         self._lock = RLock()
         self._listeners: list[PipeListener] = []
+        self.unreadable: dict[str, UnreadableRow] = {}  # values cannot be damaged
 
     def require_ours(self) -> None:
         """Refuse nothing: it lives in this process alone."""
@@ -111,6 +112,7 @@ class MemoryRows(NoLeases):
     """All rows, as of one moment."""
 
     def __init__(self) -> None:
+        self.unreadable: dict[str, UnreadableRow] = {}
         self._tasks: dict[str, Task] = {}
         self._runs: dict[tuple[str, int], Run] = {}
         self._calls: dict[tuple[str, int], Call] = {}
@@ -152,6 +154,9 @@ class MemoryRows(NoLeases):
 
     def running(self) -> list[Task]:
         return [task for task in self._tasks.values() if task.state is TaskState.RUNNING]
+
+    def current_runs(self) -> list[Run]:
+        return [self.run(task.id, task.runs) for task in self.running()]
 
     def unwanted(self) -> set[str]:
         return {task.id for task in self.running() if task.wish}

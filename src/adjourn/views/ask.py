@@ -6,9 +6,11 @@ from typing import assert_never
 from adjourn.core.agent.calls import files_of
 from adjourn.core.ask import (
     LATER,
+    NO_REASON,
     ApprovalAsk,
     Approver,
     Ask,
+    AskReason,
     QuestionAsk,
     Terms,
     UncertainAsk,
@@ -18,6 +20,7 @@ from adjourn.core.call import COMMAND, Call, arguments_of, command_of, digest_of
 from adjourn.core.diffstat import diffstat_lines
 from adjourn.core.edit.edit import difference
 from adjourn.core.policy.commands import steps_of
+from adjourn.core.policy.judgement import SAYS_NEVER
 from adjourn.core.policy.locations import uncovered
 from adjourn.core.policy.surroundings import unpinned
 from adjourn.core.scene import Scene
@@ -44,6 +47,7 @@ def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
     ]
     call = scene.call_of(ask)
     if call is not None:
+        blocks += _why_blocks(scene.why.get(ask.id, NO_REASON), cut=cut)
         blocks += call_blocks(call, cut=cut)
     match ask:
         case ApprovalAsk():
@@ -72,6 +76,16 @@ def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
     return blocks
 
 
+def _why_blocks(why: AskReason, *, cut: Cut) -> Iterator[Block]:
+    """Lay out why a person is asked: before all else, what a rule says or what the program did."""
+    for number, reason in enumerate(why.reasons):
+        role: Role = "danger" if not number and reason.startswith(SAYS_NEVER) else "plain"
+        yield line(_INDENT, Span(prose(reason), role))
+    if why.last_lines:
+        yield line(f"{_INDENT}its last lines:")
+        yield _words(why.last_lines, cut)
+
+
 def edit_blocks(call: Call, original: bytes, *, cut: Cut) -> list[Block]:
     """Lay out how a call differs from what was asked for."""
     head = line(f"    edited from sha256 {digest_of(original)[:16]}:")
@@ -96,7 +110,8 @@ def terms_lines(terms: Terms) -> Iterator[str]:
             ("a human", terms.approver is Approver.HUMAN),
             ("somebody else than who started the task", terms.not_requester),
             ("a signature (approve --sign KEY)", terms.signed),
-            ("to be named (--approve-all does not cover it)", terms.by_name),
+            ("a reason to override your policy (approve --override REASON)", terms.override),
+            ("to be named (--approve-all does not cover it)", terms.by_name and not terms.override),
         )
         if is_needed
     ]

@@ -28,8 +28,13 @@ def resume_hint(scene: Scene, commands: CommandWriter) -> str:
 
     if any(isinstance(ask, UncertainAsk) for ask in asks):
         return commands("show", task.id)  # what became of it is for a person to say
-    if approvals := [ask.tool_call_id for ask in asks if isinstance(ask, ApprovalAsk)]:
-        flags = [word for call in approvals for word in ("--approve", call)]
+    if approvals := [ask for ask in asks if isinstance(ask, ApprovalAsk)]:
+        # What the policy never allows is not approved by pasting a hint
+        flags = [
+            word
+            for ask in approvals
+            for word in ("--reject" if ask.terms.override else "--approve", ask.tool_call_id)
+        ]
         return commands("-c", checkpoint, *flags)
     questions = [ask for ask in asks if isinstance(ask, QuestionAsk)]
     if len(questions) == 1:
@@ -77,6 +82,12 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
 def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
     """Lay out how one ask is settled."""
     match ask:
+        case ApprovalAsk() if ask.terms.override:
+            overriding = commands("approve", ask.id, "--override", "why it must run")
+            return [
+                Command("Reject with:  ", commands("reject", ask.id)),
+                Command("Override with:", f" {overriding}"),
+            ]
         case ApprovalAsk():
             return [
                 Command("Approve with: ", commands("approve", ask.id)),

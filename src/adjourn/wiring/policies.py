@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -10,7 +9,7 @@ import msgspec
 from adjourn.controller.controller import Controller
 from adjourn.core.ask import ApprovalAsk
 from adjourn.core.call import COMMAND, Call, Command, Json, arguments_of, portable
-from adjourn.core.errors import BadPolicy, Conflict, Misuse
+from adjourn.core.errors import BadPolicy, Conflict, Misuse, UnreadableRow
 from adjourn.core.policy.commands import SHELL_TOOLS, all_steps, programs_of, steps_of, words_of
 from adjourn.core.policy.judge import allowed_call, explain
 from adjourn.core.policy.judgement import Judgement
@@ -197,12 +196,15 @@ def refuse_ended(task: Task) -> None:
 def calls_of_late(controller: Controller) -> list[LateCall]:
     """Return the newest calls of a store."""
     with controller.store.read() as view:
-        newest = (
-            (task, call)
-            for task in view.tasks(limit=_OF_LATE)
-            for call in reversed(view.calls(task.id))
-        )
-        return [_late_call(task, call) for task, call in islice(newest, _OF_LATE)]
+        found: list[LateCall] = []
+        for task in view.tasks(limit=_OF_LATE):
+            try:
+                found += [_late_call(task, call) for call in reversed(view.calls(task.id))]
+            except UnreadableRow as error:
+                error.note_in(view.unreadable)
+            if len(found) >= _OF_LATE:
+                break
+        return found[:_OF_LATE]
 
 
 def _late_call(task: Task, call: Call) -> LateCall:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from adjourn.core.call import COMMAND, Command, argv_of
 from adjourn.core.policy.surroundings import NOT_PINNED, Surroundings
-from adjourn.system.files import spelled
+from adjourn.core.text.render import spelled
 from adjourn.system.pinning import (
     DIGEST,
     FileLookup,
@@ -27,8 +27,9 @@ MOST = 100
 _AT_REST = 2_000_000_000  # nanoseconds
 _MOST_KNOWN = 10_000
 _BEYOND = f"not covered: only the first {MOST} files are"
-_INTERPRETER = re.compile(
-    r"(?:ba|da|z|k|fi)?sh|python[\d.]*|pypy[\d.]*|node|nodejs|deno|bun|tsx|ts-node|ruby|perl|php|lua[\d.]*|Rscript|pwsh"
+_INTERPRETER = (
+    r"(?:ba|da|z|k|fi)?sh|python[\d.]*|pypy[\d.]*|node|nodejs|deno|bun|tsx|ts-node"
+    r"|ruby|perl|php|lua[\d.]*|Rscript|pwsh"
 )
 _OURS = "--approval-decision="  # added by adjourn, with a value that names no file
 
@@ -74,7 +75,7 @@ def look_at(
     for each in steps:
         operands = [name for word in each.words[1:] for name in _named(word, lookup)]
         found += operands
-        code += operands if _INTERPRETER.fullmatch(os.path.basename(each.words[0])) else []
+        code += operands if re.fullmatch(_INTERPRETER, os.path.basename(each.words[0])) else []
 
     # The same file may be named in several ways; it is opened as it was written, which is how the
     # program will open it.

@@ -7,7 +7,7 @@ from adjourn.cli.session import Session
 from adjourn.controller.decisions import Decisions
 from adjourn.controller.transaction import call_asked_about
 from adjourn.core.ask import Ask, Reply, Verb
-from adjourn.core.errors import NotFound, StoreProblem
+from adjourn.core.errors import Misuse, NotFound, StoreProblem
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
 from adjourn.core.text.render import visible
@@ -25,6 +25,7 @@ def reply_to(
     save: str | None = None,
     in_editor: bool = False,
     sets: Sequence[str] = (),
+    override: str | None = None,
 ) -> int:
     """Record a reply to each ask, all or none, and print a receipt for each.
 
@@ -36,9 +37,16 @@ def reply_to(
     decisions = controller.decisions if controller else session.open_decisions()
     by = session.principal(decisions)
     decisions.authorise(by, verb)
+    if override is not None and (len(ids) != 1 or "-" in ids):
+        raise Misuse(
+            "--override goes with one ask, named on the command line",
+            way_out='adjourn approve ASK --override "why it must run"',
+        )
     found = decisions.find_asks(read_ids(ids))
 
     replies = [Reply(ask_id=ask, verb=verb, text=text) for ask in found]
+    if override is not None:
+        replies = [Reply(ask_id=ask, verb=verb, text=text, override=override) for ask in found]
     if controller and is_edited:
         # Most commands start without it (bench start)
         from adjourn.cli.verbs._editing import edited_reply

@@ -8,7 +8,8 @@ from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.controller.transaction import call_asked_about
 from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, UncertainAsk
-from adjourn.core.call import COMMAND
+from adjourn.core.call import COMMAND, Call, require_readable
+from adjourn.core.errors import UnreadableRow
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.text.render import clipped, title, visible
@@ -55,12 +56,19 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
         asleep = view.count_snoozed_asks(now=moment)
         if session.wants_json:
             # Only JSON needs it (bench start)
-            from adjourn.core.documents import ask_doc
+            from adjourn.core.documents import ask_doc, unreadable_doc
 
-            docs = [ask_doc(ask, call_asked_about(view, ask)) for ask in found[:limit]]
+            # Only JSON needs it (bench start)
+            from adjourn.core.kept_documents import WHY
+
+            docs = [
+                ask_doc(ask, _call_of(view, ask), why=WHY.of(ask.id).read(view, ask.task_id))
+                for ask in found[:limit]
+            ]
             count = view.count_open_asks()
+            left_out = unreadable_doc(session.unreadable)
             session.print_document(
-                {"schema_version": 1, "count": count, "snoozed": asleep, "asks": docs}
+                {"schema_version": 1, "count": count, "snoozed": asleep, "asks": docs, **left_out}
             )
             return
         rows = [_row(view, ask, moment) for ask in found[:limit]]
@@ -70,13 +78,28 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
         session.show([BLANK, unattended_block(stuck, session.commands)])
 
 
+def _call_of(view: View, ask: Ask) -> Call | None:
+    try:
+        call = call_asked_about(view, ask)
+        if call:
+            require_readable(call)
+    except UnreadableRow as error:
+        error.note_in(view.unreadable)
+        return None
+    return call
+
+
 def _row(view: View, ask: Ask, moment: int) -> tuple[str, str, str, str, str]:
-    task = view.task(ask.task_id)
     until = ask.snoozed_until
     when = ago(ask.created_at, now=moment)
     if until is not None and until > moment:
         when = f"in {span(until - moment)}"
-    return (short(ask.id), ask.kind, short(ask.task_id), when, _gist(view, ask, task))
+    try:
+        what = _gist(view, ask, view.task(ask.task_id))
+    except UnreadableRow as error:
+        error.note_in(view.unreadable)
+        what = f"({error.kind} cannot be read)"
+    return (short(ask.id), ask.kind, short(ask.task_id), when, what)
 
 
 def _gist(view: View, ask: Ask, task: Task) -> str:
@@ -86,11 +109,12 @@ def _gist(view: View, ask: Ask, task: Task) -> str:
             return clipped(visible(ask.prompt), columns=GIST)
         case UncertainAsk() if task.spec.is_driven:
             return clipped(visible(ask.prompt), columns=GIST)
-        case ApprovalAsk() if task.spec.is_driven:
-            call = view.call(task.id, ask.call)
-            return title(task.spec, columns=GIST) if call.tool == COMMAND else gist(call)
-        case ApprovalAsk() | UncertainAsk():
+        case UncertainAsk():
             return title(task.spec, columns=GIST)
+        case ApprovalAsk():
+            call = view.call(task.id, ask.call) if task.spec.is_driven else None
+            what = gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
+            return f"never: {what}" if ask.terms.override else what
         case _:
             assert_never(ask)
 

@@ -7,7 +7,6 @@ import click
 from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervising
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.cli.verbs._replies import warn_receipts
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import Misuse
 from adjourn.core.resumption import PLAIN, Resumption
@@ -43,6 +42,11 @@ from adjourn.supervision.wait import require_workspace
     "--value", metavar="V", help="What the command gets as AUTO_APPROVAL (default: approved)."
 )
 @click.option("--reason", metavar="TEXT", help="Why calls are rejected.")
+@click.option(
+    "--override",
+    metavar="REASON",
+    help="With one --approve: why it runs although the policy says never.",
+)
 @click.option(
     "--detach", is_flag=True, help="Return at once; a copy of this command supervises the task."
 )
@@ -96,5 +100,7 @@ def _queued(
     by = session.principal(controller.decisions)
     found = controller.tasks.resume(task.id, resumption, by=by, named=text, supervisor=supervisor)
     if session.verbose and (resumption.decides or resumption.answers_something):
+        from adjourn.cli.verbs._replies import warn_receipts  # only where it is asked for
+
         warn_receipts(session, controller.decisions, task)
     return found

@@ -8,7 +8,7 @@ import msgspec
 from adjourn.core.ask import ApprovalAsk, QuestionAsk
 from adjourn.core.call import Call, canonical
 
-_TAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_TAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 _REJECTED = "TOOL_CALL_REJECTED"
 _OUTPUT = 64 * 1024  # characters of what a call printed that its agent is told
 
@@ -50,6 +50,11 @@ def rejection(reason: str | None) -> str:
     The reason stands on the next line, if there is one.
     """
     return f"{_REJECTED}\n{reason}" if reason else _REJECTED
+
+
+def is_rejection(words: str) -> bool:
+    """Return whether these are the words that a model gets for a rejected call."""
+    return words.split("\n", 1)[0] == _REJECTED
 
 
 class CallResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -119,7 +124,7 @@ class _Body(msgspec.Struct):
 
 def is_tame(label: str) -> bool:
     """Say whether an agent's name for a call can be said at a command line without a thought."""
-    return _TAME.fullmatch(label) is not None
+    return re.fullmatch(_TAME, label) is not None
 
 
 def looked_at(body: bytes, files: dict[str, str]) -> bytes:

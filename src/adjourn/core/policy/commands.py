@@ -3,6 +3,7 @@
 Itself, what a shell makes of its text, what a wrapper starts.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ _OTHER_SHELLS = frozenset(
     {"ash", "csh", "elvish", "fish", "ksh", "mksh", "nu", "pwsh", "rbash", "tcsh", "xonsh", "yash"}
 )
 _DEEPEST = 8
+_SHELL_SIGNS = frozenset(" \t\n{$`;|&")
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +144,8 @@ def _step(words: Words, *, depth: int) -> Step:
         return _git_step(words, name)
     if reader := _WRAPPERS.get(name):
         return _wrapped(words, name, reader, depth=depth)
+    if _INTERPRETERS.match(name) and (script := _script_text(words)):
+        return Step(words=words, text=script)
     # The loader runs what it is given
     starts_more = name in _STARTERS or name.startswith(("ld-linux", "ld-musl"))
     return Step(words=words, starts_more=starts_more, text=_texts(words) if starts_more else "")
@@ -152,16 +156,33 @@ def _step(words: Words, *, depth: int) -> Step:
 
 def _shell_step(words: Words, name: str, *, depth: int) -> Step:
     texts = [word for option, word in pairwise(words[1:]) if _takes_text(option)]
+    if not texts and all(word.startswith("-") for word in words[1:]):
+        is_harmless = words[1:] in {("--version",), ("--help",)}
+        return Step(
+            words=words, unsure=() if is_harmless else (f"{name} runs what it reads from stdin",)
+        )
     if not texts:
         return Step(words=words)
     if name in _SHELLS and len(words) == len(("sh", "-c", "text")) and words[1] == "-c":
         return _text_step(words, words[2], depth=depth)
+    # The words behind the text are its parameters: `sh -c '"$@"' sh rm -rf x`
+    parameters = words[words.index(texts[0]) + 2 :]
+    handed_over = [text for text in texts if parameters and "$" in text]
     return Step(
         words=words,
         is_shell=True,
         unread=(f"{name} is not called as `{name} -c TEXT`",),
-        text="\n".join(words[1:]),
+        text="\n".join([*words[1:], *(_with_parameters(each, parameters) for each in handed_over)]),
+        starts_more=True,
     )
+
+
+def _with_parameters(text: str, parameters: Words) -> str:
+    for sign in ('"$@"', '"$*"', "$@", "$*"):
+        text = text.replace(sign, " ".join(parameters))
+    for number, word in enumerate(parameters[:9], 1):
+        text = text.replace(f"${number}", word).replace(f"${{{number}}}", word)
+    return text
 
 
 def _takes_text(option: str) -> bool:
@@ -172,11 +193,27 @@ def _text_step(words: Words, text: str, *, depth: int) -> Step:
     read = read_text(text)
     if read.doubts:
         return Step(words=words, is_shell=True, unread=read.doubts, text=text)
-    return Step(
-        words=words,
-        is_shell=True,
-        inner=tuple(_step(command, depth=depth + 1) for command in read.commands),
-    )
+    inner = tuple(_step(command, depth=depth + 1) for command in read.commands)
+    # What one command prints may be what another starts: `echo 'rm -rf x' | sh`
+    hides_more = len(inner) > 1 and any(each.unsure for each in inner)
+    return Step(words=words, is_shell=True, inner=inner, text=text if hides_more else "")
+
+
+# --- other languages ------------------------------------------------------------------------------
+
+_INTERPRETERS = re.compile(
+    r"(python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|osascript|[gmn]?awk)[\d.]*$"
+)
+_STARTS = re.compile(
+    r"system|exec|popen|spawn|subprocess|run\b|proc_open|passthru|`|qx|%x|\bsh\b|\|"
+)
+_LIST_SIGNS = str.maketrans(dict.fromkeys("[](),'\"", " "))
+
+
+def _script_text(words: Words) -> str:
+    """Return the words of an interpreter that may start commands, also those of a list."""
+    scripts = [word for word in words[1:] if _STARTS.search(word)]
+    return "\n".join([*scripts, *(script.translate(_LIST_SIGNS) for script in scripts)])
 
 
 # --- git ------------------------------------------------------------------------------------------
@@ -288,7 +325,7 @@ def _wrapped(words: Words, name: str, reader: _Reader, *, depth: int) -> Step:
 
 def _texts(words: Words) -> str:
     """Return the words that may be shell text for somebody."""
-    return "\n".join(word for word in words[1:] if " " in word or "\t" in word or "\n" in word)
+    return "\n".join(word for word in words[1:] if not _SHELL_SIGNS.isdisjoint(word))
 
 
 def _plain(words: Words) -> int | None:

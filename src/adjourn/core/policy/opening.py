@@ -55,6 +55,7 @@ class OwnAsk(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes part of the ask of a process that wants its own command approved."""
 
     files: dict[str, str] = {}
+    reasons: tuple[str, ...] = ()  # why it is asked, beyond that it ran and left
     terms: Terms = Terms()
     expires_after: int | None = None
 

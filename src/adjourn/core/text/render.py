@@ -27,6 +27,14 @@ WHOLE = Cut(limit=1 << 62, rest="")
 # ── Calls ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+def spelled(word: str) -> str:
+    """Return a word of the operating system as JSON can hold it.
+
+    What is not UTF-8 is spelled out.
+    """
+    return word.encode("utf-8", "backslashreplace").decode()
+
+
 def visible(text: str) -> str:
     r"""Show part of a call on one line, so that no two texts look alike.
 
@@ -181,7 +189,7 @@ def command_rows(head: str, command: str, *, columns: int) -> list[str]:
 
     Too long for one row, it goes on below, as a shell reads it.
     """
-    words = _SHELL_WORD.findall(command)
+    words = re.findall(_SHELL_WORD, command)
     if width(head + command) <= columns or " ".join(words) != command:
         return [head + command]
     rows = [head + words[0]]
@@ -194,7 +202,7 @@ def command_rows(head: str, command: str, *, columns: int) -> list[str]:
     return rows
 
 
-_SHELL_WORD = re.compile(r"(?:\$'(?:[^'\\]|\\.)*'|'[^']*'|\\.|[^\s'\\])+")
+_SHELL_WORD = r"(?:\$'(?:[^'\\]|\\.)*'|'[^']*'|\\.|[^\s'\\])+"
 
 
 @lru_cache(maxsize=4096)

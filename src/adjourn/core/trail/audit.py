@@ -112,6 +112,10 @@ class Auditor:
                 )
         return self._broken is None
 
+    def miss(self, why: str) -> None:
+        """Note that something could not be compared, and why."""
+        self._broken = self._broken or Broken(place=None, task_id=None, kind=None, why=why)
+
     def verdict(self) -> Verdict:
         """Say what was found."""
         return Verdict(

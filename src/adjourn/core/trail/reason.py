@@ -10,6 +10,7 @@ import msgspec
 
 from adjourn.core.ask import ApprovalAsk, AskKind, Verdict
 from adjourn.core.call import AUTO_APPROVAL, Call, command_body, command_of
+from adjourn.core.errors import UnreadableRow
 from adjourn.core.task import Spec
 from adjourn.core.trail.events import Event
 
@@ -168,7 +169,7 @@ def is_carried_on(body: bytes, approved: bytes) -> bool:
     """Return whether a command is the approved one, without the decision in its arguments."""
     try:
         before, after = command_of(approved), command_of(body)
-    except msgspec.MsgspecError:
+    except UnreadableRow:
         return False
     argv = before.argv
     decision = f"--approval-decision={before.env.get(AUTO_APPROVAL)}"

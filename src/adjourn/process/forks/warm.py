@@ -20,6 +20,7 @@ from adjourn.process.shim import MachineFailed, Shim, ShimFailed, ShimSpec
 _GROWN = 1.5  # times its first size
 _MOST_FORKS = 1_000
 _PAUSE, _LONGEST_PAUSE = 1.0, 600.0  # seconds
+_WARMING_LIMIT = 120.0  # seconds; it takes a few, and many on a machine that has no time for it
 
 Files = Callable[[], Sequence[str]]  # returns what the modules are made of
 
@@ -32,7 +33,8 @@ class WarmServer(ForkServer):
     def __init__(self, channel: socket.socket, *, pid: int, pinned: Pinned | None = None) -> None:
         super().__init__(channel, pid=pid, pinned=pinned)
         self._is_ready = False
-        self.is_gone = False  # whether it died before it was ready
+        self.is_gone = False  # whether it died before it was ready, or was stopped
+        self._deadline = time.monotonic() + _WARMING_LIMIT
         self._size = 0
 
     def check_ready(self) -> bool:
@@ -48,6 +50,14 @@ class WarmServer(ForkServer):
             self.is_gone = not self._is_ready
             self._size = _resident(self.pid)
         return self._is_ready
+
+    def check_stopped(self) -> bool:
+        """Kill one that has not imported everything for so long that it must be stopped."""
+        is_late = not self.check_ready() and time.monotonic() > self._deadline
+        if is_late and not self.is_gone:
+            self._abandon()
+            self.is_gone = True
+        return is_late
 
     def has_grown(self) -> bool:
         """Return whether it holds much more than what it imported."""
@@ -91,7 +101,11 @@ class WarmForks:
 
         Then one is being made ready, for the next time.
         """
-        if self._server and (self._server.has_hung_up() or self._is_stale(self._server)):
+        if self._server and (
+            self._server.has_hung_up()
+            or self._server.check_stopped()
+            or self._is_stale(self._server)
+        ):
             self._drop_stale(self._server)
         if self._server is None and time.monotonic() >= self._not_before:
             self._begin()

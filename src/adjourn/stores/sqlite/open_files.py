@@ -53,16 +53,17 @@ class OpenFiles:
                 return name
         return None
 
-    def is_log_whole(self) -> bool:
-        """Say whether the log has all that the index counts on.
+    def missing_or_cut(self) -> str | None:
+        """Return what `missing` does, or the name of a log that lacks what the index counts on.
 
-        Inside a transaction, or right after it.
+        That is certain only while nobody else can write: inside a transaction, or right after it.
         """
-        if self._agree():
-            return True
+        missing = self.missing()
+        if missing or self._agree():
+            return missing
         # Another connection of this process may have closed the descriptor that was found first
         self.find_log()
-        return self._agree()
+        return None if self._agree() else f"{self._path}-wal"
 
     def _agree(self) -> bool:
         try:

@@ -17,6 +17,7 @@ from adjourn.core.errors import (
     StoreOlder,
     StoreProblem,
     StoreRefused,
+    UnreadableRow,
 )
 from adjourn.core.task import Task
 from adjourn.core.text.render import command_line
@@ -81,6 +82,10 @@ class SqliteStore:
             self._files = OpenFiles(path)
         self._rows = SqliteRows(self._db)
 
+    @property
+    def unreadable(self) -> dict[str, UnreadableRow]:
+        return self._rows.unreadable
+
     def _open(self, path: str) -> SqliteConnection:
         db = SqliteConnection(path)
         if _known_version(db, path) < SCHEMA:
@@ -121,12 +126,12 @@ class SqliteStore:
 
     def _begin(self) -> None:
         self._rows.written, self._rows.opens_gate = None, False
-        self.require_in_place()
+        self._refuse_lost(self._files.missing())
         self._db.do("BEGIN IMMEDIATE")
         try:
             if not self._files.has_log:
                 self._files.find_log()
-            self.require_in_place(has_transaction=True)
+            self._refuse_lost(self._files.missing_or_cut())
         except BaseException:
             self._roll_back()
             raise
@@ -140,7 +145,7 @@ class SqliteStore:
         if self._binding and self._rows.opens_gate:
             self._binding.require_gate()
         self._db.do("COMMIT")
-        self.require_in_place(is_committed=True)
+        self._refuse_lost(self._files.missing_or_cut(), is_committed=True)
         if self._binding and self._rows.written:
             self._binding.note(Mark(*self._rows.written), durably=self._rows.opens_gate)
 
@@ -173,18 +178,23 @@ class SqliteStore:
                 finally:
                     self._binding.release()
 
-    def require_in_place(
-        self, *, has_transaction: bool = False, is_committed: bool = False
-    ) -> None:
-        """Refuse a store of which a file was moved, removed or replaced while it was open.
+    def require_in_place(self) -> None:
+        """Refuse a store of which a file was moved, removed, replaced or cut while it was open.
 
-        The log is compared with its index where nobody else can write meanwhile.
+        Also for a process that only reads: the log may have lost what it has seen.
         """
-        missing = self._files.missing()
-        if missing is None and (has_transaction or is_committed) and not self._files.is_log_whole():
-            missing = f"{self.root}/{directory.DATABASE}-wal"
-        if missing:
-            raise _lost(missing, self.root, is_committed=is_committed)
+        self._refuse_lost(self._files.missing())
+        if not self._files.has_log or self._files.missing_or_cut() is None:
+            return
+        # A writer may have begun a new log between two looks. In its turn nobody does, and a view
+        # mends an index that was left half written.
+        with _translated(self.root), self._turn(), self.read() as rows:
+            rows.trail_head()
+            self._refuse_lost(self._files.missing_or_cut())
+
+    def _refuse_lost(self, path: str | None, *, is_committed: bool = False) -> None:
+        if path:
+            raise _lost(path, self.root, is_committed=is_committed)
 
     # --- whose it is ------------------------------------------------------------------------------
 
@@ -221,7 +231,7 @@ class SqliteStore:
                     identity = self._binding.bind(at=time.time_ns() // 1_000_000, mark=head)
                     self._rows.keep_shared_document(IDENTITY, identity)
                 self._db.do("COMMIT")
-                self.require_in_place(is_committed=True)
+                self._refuse_lost(self._files.missing_or_cut(), is_committed=True)
                 self._binding.reset(head)
                 self._binding.forget(former)
             except BaseException:
