@@ -70,6 +70,7 @@ from adjourn.runners import COMMAND, DEFAULT_AGENT, OURS, find_runner
 from adjourn.settings.notify import COMMON_KEYS
 from adjourn.settings.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
 from adjourn.views.notice import OCCASIONS, Notice, Occasion
+from adjourn.views.paused import PausedDoc
 
 DOCS = Path(__file__).resolve().parent
 REFERENCE = DOCS / "reference"
@@ -363,7 +364,8 @@ DOCUMENTS = {
     "plan show": "`schema_version`, `outcome`, which is completed, paused or failed, `plan` and `workspace`, both as paths, "
     "`resume_hint`, the command that goes on, and `tasks`, of each its `id` in the plan, `state`, `task_id`, `runner`, `needs`, "
     "`lacks`, those of its needs that are not done, `in_review`, `is_changed`, `message` and `resume_hint`",
-    "inbox": "`schema_version`, `count` of all open asks, `snoozed`, how many of them sleep, and `asks`, a list of AskDoc",
+    "inbox": "`schema_version`, `count` of all open asks, `snoozed`, how many of them sleep, `asks`, a list of AskDoc, "
+    "and `paused`, a list of PausedDoc",
     "snooze": "`schema_version`, `outcome` (`recorded`) and `asks`, a list of AskDoc",
     "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, `tasks`, each task's state by its id, "
     "and `receipts`, a list of Receipt; with --save instead the outcome saved, the file and how many decisions are in it",
@@ -455,7 +457,8 @@ MEANINGS = {
     "WorkspaceDoc.changed_count": "How many there are.",
     "WorkspaceDoc.looked_at": "How many files and directories were looked at.",
     "WorkspaceDoc.is_whole": "Whether that was all: the look ends after 20,000 entries or a second.",
-    "ReasonDoc.type": "What kind of pause it is.",
+    "ReasonDoc.type": "What kind of pause it is. `unavailable`: a service that an agent needs is away, or refuses; `limit_reached`: it may do no more; "
+    "`user_interrupt`: a person or a signal stopped it.",
     "ReasonDoc.pending_tool_calls": "The calls that need a decision.",
     "ReasonDoc.questions": "The questions that need an answer.",
     "ToolCall.id": "The call's name: what `resume --approve` takes.",
@@ -470,6 +473,11 @@ MEANINGS = {
     "CallDoc.digest": "The digest of its bytes.",
     "CallDoc.fate": "How it stands; `not_made`: it was approved, and its agent ended without making it.",
     "CallDoc.arguments": "What it would have done; only of a call that was not made.",
+    "PausedDoc.task_id": "The task.",
+    "PausedDoc.pause_reason": "Why it is paused.",
+    "PausedDoc.message": "The same in a sentence, if there is one.",
+    "PausedDoc.paused_at": "Since when.",
+    "PausedDoc.resume_hint": "The command that helps, ready to paste.",
     "AskDoc.id": "The ask.",
     "AskDoc.task_id": "The task that it belongs to.",
     "AskDoc.run_id": "The run that left it.",
@@ -541,6 +549,7 @@ STRUCTS = (
     ToolCall,
     CallDoc,
     QuestionDoc,
+    PausedDoc,
     WorkspaceDoc,
     ResumabilityDoc,
     Look,
@@ -689,6 +698,7 @@ KINDS = {
     "ask_withdrawn": "What was asked is not needed any more.",
     "task_queued": "The last open ask was settled: the task is queued.",
     "task_accepted": "A person approved the work of a task, or took an agent's last words for the end of it: it has succeeded.",
+    "limits_changed": "A person resumed a task of the built-in agent with other limits.",
     "task_forked": "A new task was begun from an earlier checkpoint of another, with so many messages of its transcript.",
     "task_refused": "A rejection failed the task.",
     "call_settled": "The verdict on an uncertain call took effect.",
@@ -966,6 +976,7 @@ READ = {
     "TERM": "`dumb` means no colour, too.",
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
     "ADJOURN_AGENT_…": "A setting of the built-in agent, as in `ADJOURN_AGENT_MODEL`; `adjourn config` names them all.",
+    "ADJOURN_PAUSE_ON_APPROVAL": "`1`: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise.",
     "ADJOURN_CLAUDE": "Which program `run --runner claude` starts, if not the `claude` on PATH; the task keeps it.",
     "ADJOURN_CODEX": "Which program `run --runner codex` starts, if not the `codex` on PATH; the task keeps it.",
     "_ADJOURN_COMPLETE": "Used by shell completion; see `adjourn completion --help`.",
@@ -1058,6 +1069,11 @@ def _config() -> Iterator[str]:
         "A file that others can write is not followed. A project has no such file. "
         "What is wrong in it is said with file, table and key: `adjourn notify --check`. "
         "It never keeps a command from doing its work, but for `redact`: as long as that cannot be used, nothing is started."
+    )
+    yield "## `pause_on_approval`"
+    yield (
+        "`true`, above all tables: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise. "
+        "`ADJOURN_PAUSE_ON_APPROVAL` says it for one shell. Claude Code and Codex ask in any case, unless they are told not to."
     )
     yield "## `redact`"
     yield (

@@ -105,7 +105,7 @@ def test_words_without_a_call_pause_with_a_type_of_their_own(tmp_path: Path) -> 
 def test_without_the_flag_all_tools_run_and_words_are_the_end(tmp_path: Path) -> None:
     """A-R78 A-R81."""
     with desk(tmp_path, use(command("echo ran >> log.txt")), say("Done.")) as person:
-        done = person.json("run", "deploy", expect=0)
+        done = person.json("run", "deploy it", expect=0)
         assert done["final_message"] == "Done."
         assert person.lines("log.txt") == ["ran"]
         asked = person.model.asked[0].body["tools"]

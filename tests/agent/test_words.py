@@ -5,9 +5,11 @@ The transcript, its forks and restarts.
 
 from pathlib import Path
 
+import pytest
+
 from tests.agent.desk import command, desk, finish, out_of_order, say, use
 from tests.e2e.terminal import Terminal
-from tests.model.script import ToolUse
+from tests.model.script import Fault, ToolUse, Turn
 
 
 def test_a_person_can_accept_an_agents_words_without_a_process(tmp_path: Path) -> None:
@@ -119,7 +121,7 @@ def test_a_run_goes_on_with_all_that_it_was_started_with(tmp_path: Path) -> None
 def test_on_a_terminal_the_words_come_as_they_are_said_and_do_no_harm(tmp_path: Path) -> None:
     words = "Let me \x1b[31mlook\x1b[0m around."
     with desk(tmp_path, use(command("ls", "tc_1"), text=words), finish("All is there.")) as person:
-        with Terminal(person, "run", "--pause-on-approval", "hello") as terminal:
+        with Terminal(person, "run", "--pause-on-approval", "say hello") as terminal:
             assert terminal.ends() == 10
         (said,) = [
             number
@@ -130,3 +132,48 @@ def test_on_a_terminal_the_words_come_as_they_are_said_and_do_no_harm(tmp_path: 
         task = person.json("tasks")["tasks"][0]["task_id"]
         assert person.adjourn("logs", task).out == f"{words}\n"  # to a file, byte for byte
         assert person.adjourn("resume", task, "--approve-all").out == "All is there.\n"
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_a_conversation_that_is_too_long_is_summarised_and_kept_whole(
+    tmp_path: Path, provider: str
+) -> None:
+    """Older turns are summarised by the model; a resume goes on with the summary."""
+    too_long = Fault(status=400, too_long=True)
+    looks = [use(ToolUse(name="list_files"), text=f"Look {number}.") for number in range(4)]
+    script = [*looks, Turn(text="Which region?", faults=(too_long,)), say("Done.")]
+    settings = {"ADJOURN_AGENT_MODEL": f"{provider}:scripted"}
+    with desk(tmp_path, *script) as person:
+        if provider == "anthropic":
+            settings["ADJOURN_AGENT_BASE_URL"] = person.model.url
+        paused = person.agent_run(expect=10, env=settings)
+        messages = person.transcript(paused["task_id"])
+        (summary,) = [each for each in messages if each["role"] == "summary"]
+        # The scripted model answers the request for a summary with its first turn
+        assert (summary["text"], summary["v"]) == ("Look 0.", 2)
+        before = messages[: messages.index(summary)]
+        assert [each["text"] for each in before if each["role"] == "assistant"][:4] == [
+            "Look 0.",
+            "Look 1.",
+            "Look 2.",
+            "Look 3.",
+        ]
+        asked = [str(request.body["messages"]) for request in person.model.asked]
+        tail = next(text for text in asked if "in your own words" in text)
+        assert "deploy to staging" in tail
+        assert "Look 0." in tail
+        assert "Look 1." not in tail
+        shown = person.adjourn("show", paused["task_id"], "--transcript").out
+        assert f"in the place of the first {summary['covers']} messages" in shown
+        person.resumed(paused, "eu", expect=10, env=settings)
+        assert "in your own words" in str(person.model.asked[-1].body["messages"])
+
+
+def test_with_compaction_off_a_conversation_that_is_too_long_pauses(tmp_path: Path) -> None:
+    """Part 2 row 30."""
+    full = Turn(text="Done.", faults=(Fault(status=400, too_long=True),))
+    with desk(tmp_path, use(ToolUse(name="list_files")), full) as person:
+        paused = person.json("run", "--option", "compact=false", "hello", expect=10)
+        assert paused["pause_reason"]["type"] == "limit_reached"
+        assert "longer than the model takes, and compact is off" in paused["agent_message"]
+        assert person.as_told(paused, expect=0)["final_message"] == "Done."

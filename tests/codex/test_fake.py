@@ -244,7 +244,9 @@ def test_a_first_run_that_is_stopped_before_its_thread_is_there_can_only_be_rest
 ) -> None:
     """D-R13, D-R18, D-R47, D-R53: with the app-server up, and no thread yet."""
     fake.play(DONE, slow={"thread/start": 60})
-    process = fake.shell.start("run", "--runner", "codex", "--output", "json", "do it")
+    process = fake.shell.start(
+        "run", "--runner", "codex", "--no-pause-on-approval", "--output", "json", "do it"
+    )
     until(
         lambda: any("app-server" in words for words in fake.shell.processes().values()),
         what="the app-server is there",
@@ -303,7 +305,6 @@ def test_a_codex_that_does_not_fit_is_refused_and_nothing_runs(
         ({"raw": '{"method": "item/completed", "params": {"threadId": "%"}}'}, ""),
         ({"raw": "[]"}, "no message"),
         ({"die": 3}, "left before its turn ended"),
-        ({"fail": "contextWindowExceeded"}, "too long"),
     ],
 )
 def test_what_makes_no_sense_ends_the_run_with_a_reason(
@@ -314,15 +315,24 @@ def test_what_makes_no_sense_ends_the_run_with_a_reason(
     assert words in done.err
 
 
+def test_a_context_that_is_full_is_a_limit_and_loses_no_work(fake: FakeScene) -> None:
+    fake.play([{"fail": "contextWindowExceeded"}], DONE)
+    assert "It cannot go on for now: too long, or too much" in fake.run().out
+    assert fake.shell.json("show", fake.task)["pause_reason"]["type"] == "limit_reached"
+    assert fake.resume().out == "All done.\n"
+
+
 @pytest.mark.parametrize(
     ("trouble", "words"), [(20, "times in a row: Reconnecting"), (0, "said nothing for 2 s")]
 )
-def test_where_codex_gets_no_further_a_person_who_is_at_hand_can_have_it_go_on(
+def test_where_codex_gets_no_further_it_pauses_with_or_without_the_flag(
     fake: FakeScene, trouble: int, words: str
 ) -> None:
     fake.play([{"trouble": trouble}, {"wait": 30}], DONE)
     patience = ("--option", "silence=2")
-    assert words in fake.shell.adjourn("run", "--runner", "codex", *patience, "do it", expect=1).err
+    ungated = ("run", "--runner", "codex", "--no-pause-on-approval", *patience, "do it")
+    assert words in fake.shell.adjourn(*ungated, expect=10).err
+    assert fake.shell.json("show", fake.task)["pause_reason"]["type"] == "unavailable"
     paused = fake.run(options=patience).out
     assert "It cannot go on for now: Codex " in paused
     assert words in paused
@@ -336,7 +346,7 @@ def test_whoever_is_killed_between_two_calls_the_thread_goes_on(
 ) -> None:
     """Whether somebody is at hand or not: nothing starts again by itself."""
     fake.play([{"wait": 60}], DONE)
-    process = fake.shell.start("run", "--runner", "codex", "do it")
+    process = fake.shell.start("run", "--runner", "codex", "--no-pause-on-approval", "do it")
     until(lambda: bool(fake.session_files()) and fake.is_saved(), what="the thread is on disk")
     fake.kill(victim)
     out, _ = process.communicate(timeout=30)
@@ -360,7 +370,7 @@ def test_a_run_that_is_paused_after_the_last_words_is_done_and_the_model_is_not_
     fake: FakeScene,
 ) -> None:
     fake.play([{"write": "All done.", "wait": 60}], [{"say": "Anything else?"}])
-    process = fake.shell.start("run", "--runner", "codex", "do it")
+    process = fake.shell.start("run", "--runner", "codex", "--no-pause-on-approval", "do it")
     until(
         lambda: any("All done." in file.read_text() for file in fake.session_files()),
         what="the last words are written",

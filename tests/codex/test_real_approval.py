@@ -281,7 +281,9 @@ def test_one_that_runs_when_codex_is_done_ends_with_it_and_the_task_is_done(
     real: Scene, way: str
 ) -> None:
     with real.model([_left_running("sleep 60"), DONE]):
-        done = real.shell.adjourn("run", "--runner", "codex", "--option", f"way={way}", "do it")
+        done = real.shell.adjourn(
+            "run", "--runner", "codex", "--no-pause-on-approval", "--option", f"way={way}", "do it"
+        )
     assert done.out == "All done.\n"
     assert real.calls() == {"call_Z": "failed"}
     assert (

@@ -169,3 +169,19 @@ def test_no_spelling_runs_it(shell: Shell, command: list[str]) -> None:
     shell.json("run", "--", *command, expect=1)
     gated(shell, *command)
     assert not is_made(shell)
+
+
+def test_deciding_needs_enough_of_an_id_and_lists_what_matches(
+    shell: Shell, held: Document
+) -> None:
+    (ask,), task = held["asks"], held["task_id"]
+    for words, name in [
+        (["reject", ask["id"][:3]], ask["id"]),
+        (["resume", task[:3], "--reject-all"], task),
+        (["cancel", task[:3]], task),
+    ]:
+        told = shell.adjourn(*words, expect=2)
+        assert "give at least 4 characters" in told.err
+        assert name in told.err
+    assert task in shell.adjourn("show", task[:3]).out  # looking needs no more than before
+    shell.adjourn("reject", ask["id"][:4])

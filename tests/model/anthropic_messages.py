@@ -40,6 +40,10 @@ class Messages:
         )
         return {"type": "error", "error": {"type": kind, "message": message}}
 
+    def too_long(self) -> Body:
+        error = {"type": "invalid_request_error", "message": "prompt is too long: 10 tokens > 9"}
+        return {"type": "error", "error": error}
+
 
 def _named(kind: str, **fields: object) -> Event:
     return kind, {"type": kind, **fields}

@@ -62,6 +62,10 @@ class Chat:
             "error": {"message": message, "type": "scripted", "code": str(status), "param": None}
         }
 
+    def too_long(self) -> Body:
+        error = self.error(400, "This model's maximum context length is 9 tokens.")
+        return {"error": error["error"] | {"code": "context_length_exceeded"}}
+
 
 def _envelope(request: Body, kind: str) -> Body:
     return {

@@ -167,6 +167,29 @@ def test_a_process_that_is_behind_does_not_put_back_what_another_has_seen(tmp_pa
     assert (late.place, NewestSeen(path).place) == (2, 2)
 
 
+def test_a_machine_remembers_what_each_command_acknowledged_or_showed(
+    machine: Make,  # noqa: F811 -- the fixture
+    postgres: Server,
+    database: str,
+) -> None:
+    """Also what it committed after the gate, and what other machines did that it has only seen."""
+    here, there = machine("here"), machine("there")
+
+    def has_seen_all(one: Machine) -> bool:
+        (path,) = (one.place / "state" / "adjourn").glob("*/seen.json")
+        newest = postgres.do("SELECT max(no) FROM adjourn.event", name_of(database))[0][0]
+        return NewestSeen(str(path)).place == newest
+
+    here.waiting(SCRIPT)
+    assert has_seen_all(here)
+    there.adjourn("approve", there.inbox()[0]["id"])
+    assert has_seen_all(there)
+    here.adjourn("worker", "--once", cwd=here.work)
+    assert has_seen_all(here)
+    there.adjourn("tasks")
+    assert has_seen_all(there)
+
+
 def test_a_worker_that_lives_on_starts_nothing_that_another_process_of_its_machine_started(
     machine: Make,  # noqa: F811 -- the fixture
     postgres: Server,

@@ -187,7 +187,7 @@ def _spelled_out(argv: list[str]) -> list[str]:
     if argv[:1] == ["-c"]:
         return ["resume", *argv[1:]]
     if argv[:1] == ["-a"]:
-        return ["run", *argv[1:]]
+        return ["run", "--prompt", *argv[1:]]  # also one word is a prompt here
     return [*_EARLIER.get(argv[0], argv[:1]), *argv[1:]] if argv else ["--help"]
 
 

@@ -41,6 +41,7 @@ from adjourn.core.trail.receipt import Receipt
 from adjourn.ports.store import View
 
 _LONGEST_VALUE = 4096
+ENOUGH = 4  # characters of an id, to decide something by it
 
 _ASK_MOVES = {
     Verb.APPROVE: AskMove.APPROVE,
@@ -65,13 +66,17 @@ class Decisions:
 
     # --- finding ----------------------------------------------------------------------------------
 
-    def find_task(self, text: str) -> Task:
-        """Return the task that an id, a checkpoint id, or a unique prefix of either names."""
+    def find_task(self, text: str, *, shortest: int = 1) -> Task:
+        """Return the task that an id, a checkpoint id, or a unique prefix of either names.
+
+        Who changes something must give ENOUGH characters.
+        """
         name = text.partition(".")[0]
         with self.store.read() as view:
             found = view.tasks_like(name) if name else []
             if name in found:
                 return view.task(name)
+            _require_enough(found, name, shortest=shortest, thing="task", way_out="adjourn tasks")
             asks = view.asks_like(name) if name and not found else []
             if len(asks) == 1:
                 way_out = f"adjourn show {view.ask(asks[0]).task_id}"
@@ -353,7 +358,7 @@ def _proper_verb(ask: Ask) -> str:
             choice = ask.choices[0] if ask.choices else "TEXT"
             return command_line(["adjourn", "answer", ask.id, choice])
         case UncertainAsk():
-            return f"adjourn settle {ask.task_id}.{ask.tool_call_id} it-ran|it-did-not|run-again"
+            return f"adjourn show {ask.task_id}"  # which names a command for each verdict
         case _:
             assert_never(ask)
 
@@ -363,7 +368,20 @@ def _ask_named(view: View, text: str) -> str:
     tasks = view.tasks_like(text) if text and not found else []
     if len(tasks) == 1:
         raise NotFound(f"{visible(text)} is a task, and no ask", way_out=f"adjourn show {tasks[0]}")
+    _require_enough(found, text, shortest=ENOUGH, thing="ask", way_out="adjourn inbox")
     return _only_one(found, text, thing="ask", way_out="adjourn inbox")
+
+
+def _require_enough(
+    found: Sequence[str], text: str, *, shortest: int, thing: str, way_out: str
+) -> None:
+    """Refuse a beginning of an id that is too short to decide by, and list what it matches."""
+    if found and len(text) < shortest:
+        raise Ambiguous(
+            f"{visible(text)} is too short to decide by: give at least {shortest} characters of"
+            f" the id; {thing}s that begin so: {', '.join(found)}",
+            way_out=way_out,
+        )
 
 
 def _only_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:

@@ -94,8 +94,8 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
                 terms=own.terms,
                 expires_after=own.expires_after,
             )
-        case Interrupted(reason=reason):
-            return interrupt(tx, task, run, message=reason)
+        case Interrupted(reason=reason, cause=cause):
+            return interrupt(tx, task, run, message=reason, cause=cause)
 
 
 def close_calls(tx: Transaction, task: Task, run: Run, move: CallMove) -> list[Call]:
@@ -173,13 +173,20 @@ def _ask_for_review(tx: Transaction, task: Task, run: Run, *, message: str | Non
     return end_run(tx, asked, run, Move.WAIT, reason=PauseReason.INPUT_REQUIRED, message=message)
 
 
-def interrupt(tx: Transaction, task: Task, run: Run, *, message: str | None = None) -> Task:
-    """End a run that was told to stop; an approval that it had is spent."""
+def interrupt(
+    tx: Transaction,
+    task: Task,
+    run: Run,
+    *,
+    message: str | None = None,
+    cause: PauseReason = PauseReason.USER_INTERRUPT,
+) -> Task:
+    """End a run that was told to stop, or cannot go on for now; its approval is spent."""
     tx.withdraw_asks(task)
     tx.move_call(task.id, run.call, CallMove.FAIL)
     if task.wish is Wish.CANCEL:
         return end_run(tx, task, run, Move.CANCEL, message="canceled")
-    return end_run(tx, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT, message=message)
+    return end_run(tx, task, run, Move.PAUSE, reason=cause, message=message)
 
 
 def release(tx: Transaction, task: Task, run: Run, *, why: str) -> Task:

@@ -224,8 +224,11 @@ class Tasks:
         by: Principal,
         named: str | None = None,
         supervisor: str | None = None,
+        setup: str | None = None,
     ) -> Task:
         """Record the replies that a resume carries; queue the task if nothing is left to settle.
+
+        `setup` is how its agent is set up from now on: with the limits that the resume names.
 
         For a supervisor that means to run it, it is claimed in the same transaction. A checkpoint
         by which it was `named` must be the newest at the moment of the decision.
@@ -241,6 +244,9 @@ class Tasks:
             self._context.trust.authorise_change(tx.rows, by, verb)
             task = tx.rows.task(task_id)
             _require_newest(tx.rows, task, named=named or task_id)
+            if setup is not None:
+                task = tx.save(task, spec=msgspec.structs.replace(task.spec, setup=setup))
+                tx.tell(task.id, "limits_changed", by=by.name, **resumption.limits)
             replies = replies_of(resumption, tx.rows.asks_of_run(task.id, task.runs))
             if replies:
                 for reply in replies:
@@ -334,7 +340,7 @@ class Tasks:
         for call in view.calls_in(task.id, CallState.UNCERTAIN):
             raise Conflict(
                 f"call {call.id} may have run",
-                way_out=f"adjourn settle {call.id} it-ran|it-did-not|run-again",
+                way_out=f"adjourn show {task.id}",  # which names a command for each verdict
             )
 
     def cancel(self, task_id: str, *, by: Principal) -> Task:

@@ -227,6 +227,9 @@ _OUTCOMES: dict[
 }
 
 
+_NOT_A_PERSONS = frozenset({PauseReason.UNAVAILABLE, PauseReason.LIMIT_REACHED})
+
+
 def manifest_of(scene: Scene, *, hint: str) -> Manifest:
     """Say how a task stands; `hint` is the command that goes on."""
     task, run = scene.task, scene.run
@@ -322,8 +325,16 @@ def _reason(scene: Scene) -> ReasonDoc:
 
 def _reason_type(scene: Scene, *, has_approvals: bool) -> PauseReason:
     if scene.task.state is TaskState.PAUSED:
-        return PauseReason.USER_INTERRUPT
+        return pause_cause(scene.task, scene.run)
     return PauseReason.TOOL_APPROVAL_REQUIRED if has_approvals else PauseReason.INPUT_REQUIRED
+
+
+def pause_cause(task: Task, run: Run | None) -> PauseReason:
+    """Return why a paused task is paused: as its last run left it, unless a person did it since."""
+    is_of_run = run is not None and run.message is not None and run.message == task.message
+    if run and is_of_run and run.pause_reason in _NOT_A_PERSONS:
+        return run.pause_reason
+    return PauseReason.USER_INTERRUPT
 
 
 def _tool_call(call: Call) -> ToolCall:

@@ -3,6 +3,7 @@
 import msgspec
 
 from adjourn.core.clarification import Left
+from adjourn.core.task import PauseReason
 
 _NEEDS_A_PERSON = frozenset({10, 90})
 _LEAVING = frozenset({0, 10, 90})
@@ -81,6 +82,7 @@ class Interrupted(msgspec.Struct, frozen=True):
 
     reason: str | None = None
     died: bool = False
+    cause: PauseReason = PauseReason.USER_INTERRUPT
 
 
 Outcome = Completed | Failed | Waits | WantsApproval | Interrupted

@@ -40,7 +40,9 @@ class PauseReason(StrEnum):
 
     TOOL_APPROVAL_REQUIRED = "tool_approval_required"
     INPUT_REQUIRED = "input_required"
-    USER_INTERRUPT = "user_interrupt"
+    USER_INTERRUPT = "user_interrupt"  # by a person, or by a signal
+    UNAVAILABLE = "unavailable"  # a service that the agent needs is away, or refuses
+    LIMIT_REACHED = "limit_reached"  # steps, tokens, cost, context, or a loop
 
 
 class RunState(StrEnum):

@@ -60,7 +60,7 @@ def _needs_a_person(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 --
             f"it was approved, and left with exit code {exit.code} again: does it read "
             "AUTO_APPROVAL?"
         )
-    return WantsApproval(manifest, last_lines(exit.output))
+    return WantsApproval(manifest, None if manifest else last_lines(exit.output))
 
 
 def ending(exit: Exit) -> str:  # noqa: A002 -- the word for it

@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, UncertainAsk, is_review
+from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, UncertainAsk, Verdict, is_review
 from adjourn.core.documents import is_resumable
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
@@ -16,7 +16,7 @@ def resume_hint(scene: Scene, commands: CommandWriter) -> str:
     checkpoint = (run.checkpoint_id if run else None) or task.id
     match task.state:
         case TaskState.PAUSED if _can_go_on(scene):
-            return commands("-c", checkpoint)
+            return commands("-c", checkpoint, *_flags(scene))
         case TaskState.QUEUED:
             return commands("resume", task.id)
         case TaskState.RUNNING:
@@ -64,7 +64,7 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
             return blocks
         case TaskState.PAUSED:
             first: Block = (
-                Command("Resume with: ", commands("resume", task.id))
+                Command("Resume with: ", commands("resume", task.id, *_flags(scene)))
                 if _can_go_on(scene)
                 else line("It cannot be resumed: its agent had saved nothing yet.")
             )
@@ -86,7 +86,7 @@ def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
             overriding = commands("approve", ask.id, "--override", "why it must run")
             return [
                 Command("Reject with:  ", commands("reject", ask.id)),
-                Command("Override with:", f" {overriding}"),
+                Command("Or override:  ", overriding),
             ]
         case ApprovalAsk():
             return [
@@ -97,8 +97,12 @@ def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
             answer = commands("answer", ask.id, *_as_argument(_example(ask)))
             return [Command("Answer with:  ", answer)]
         case UncertainAsk():
-            settle = commands("settle", f"{ask.task_id}.{ask.tool_call_id}")
-            return [Command("Settle with:  ", f"{settle} it-ran|it-did-not|run-again")]
+            call = f"{ask.task_id}.{ask.tool_call_id}"
+            return [
+                Command("If it ran:     ", commands("settle", call, Verdict.IT_RAN)),
+                Command("If it did not: ", commands("settle", call, Verdict.IT_DID_NOT)),
+                Command("To run again:  ", commands("settle", call, Verdict.RUN_AGAIN)),
+            ]
         case _:
             assert_never(ask)
 
@@ -106,6 +110,11 @@ def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
 def _can_go_on(scene: Scene) -> bool:
     """Return whether a paused task has a run to go on from."""
     return scene.run is None or is_resumable(scene.task, scene.run)
+
+
+def _flags(scene: Scene) -> tuple[str, ...]:
+    """Return the options with which a paused task gets past the limit that stopped it."""
+    return scene.report.resume_with if scene.report else ()
 
 
 def _example(ask: QuestionAsk) -> str:

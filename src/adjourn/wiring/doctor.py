@@ -371,7 +371,7 @@ def _waiting(root: str, controller: Controller) -> Findings:
         yield _bad("queue", says, f"adjourn resume {stuck[0].id}")
     for ask in uncertain[:_FEW]:
         call = f"{ask.task_id}.{ask.tool_call_id}"
-        remedy = f"adjourn settle {call} it-ran|it-did-not|run-again"
+        remedy = f"adjourn show {ask.task_id}"
         yield _bad("uncertain", f"nobody knows whether {call} ran", remedy)
 
 

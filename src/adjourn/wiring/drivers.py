@@ -19,7 +19,7 @@ from adjourn.process.linux import die_with
 from adjourn.runners import find_kind, hook
 from adjourn.runners.agent.driver import TOOLS
 from adjourn.runners.agent.driver import carry_out as carry_out_call
-from adjourn.runners.driver import FOR_NOW, NO_STORE
+from adjourn.runners.driver import NO_STORE, UNAVAILABLE
 from adjourn.system.files import private_directory
 from adjourn.system.poll import Poll
 from adjourn.system.run_files import driver_directory
@@ -101,7 +101,7 @@ class Driver:
                 0 if self._controller.agents.is_supervised(self.run.id) else self._looks_alone + 1
             )
         if self._looks_alone >= _LOOKS_ALONE:
-            raise SystemExit(FOR_NOW)
+            raise SystemExit(UNAVAILABLE)
 
 
 def _moves(held: Sequence[Held]) -> bool:

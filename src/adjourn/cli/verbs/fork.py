@@ -6,6 +6,7 @@ from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervi
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
+from adjourn.controller.decisions import ENOUGH
 from adjourn.core.task import Task
 from adjourn.supervision.wait import require_workspace
 
@@ -38,7 +39,7 @@ def _forked(
     *,
     supervisor: str | None = None,
 ) -> Task:
-    task = controller.decisions.find_task(text)
+    task = controller.decisions.find_task(text, shortest=ENOUGH)
     require_workspace(controller, task)
     return controller.tasks.fork(
         task.id,

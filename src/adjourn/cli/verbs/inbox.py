@@ -20,6 +20,11 @@ from adjourn.views.call import GIST, gist, short
 from adjourn.views.commands import unattended_block
 from adjourn.wiring import find_unattended
 
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # start-up is a hot path
+    from adjourn.views.paused import PausedTask
+
 _MANY = 20  # queued tasks that are looked at
 
 
@@ -35,10 +40,14 @@ _MANY = 20  # queued tasks that are looked at
 @click.option("--after", metavar="ASK", help="Show those that came after this one.")
 @click.option("--snoozed", is_flag=True, help="Show those that are snoozed, and until when.")
 def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -> None:
-    """List the open asks of all tasks, oldest first, without those that are snoozed."""
+    """List what waits for a person: the open asks of all tasks, oldest first, then paused tasks.
+
+    Asks that are snoozed are left out.
+    """
     if not session.has_store:
         if session.wants_json:
-            session.print_document({"schema_version": 1, "count": 0, "snoozed": 0, "asks": []})
+            empty: dict[str, object] = {"count": 0, "snoozed": 0, "asks": [], "paused": []}
+            session.print_document({"schema_version": 1, **empty})
         else:
             _print(session, [], more=False, asleep=0, snoozed=False)
         return
@@ -55,27 +64,61 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
         )
         asleep = view.count_snoozed_asks(now=moment)
         if session.wants_json:
-            # Only JSON needs it (bench start)
+            # Only JSON needs them (bench start)
             from adjourn.core.documents import ask_doc, unreadable_doc
-
-            # Only JSON needs it (bench start)
             from adjourn.core.kept_documents import WHY
+            from adjourn.views.paused import paused_doc
 
             docs = [
                 ask_doc(ask, _call_of(view, ask), why=WHY.of(ask.id).read(view, ask.task_id))
                 for ask in found[:limit]
             ]
-            count = view.count_open_asks()
-            left_out = unreadable_doc(session.unreadable)
-            session.print_document(
-                {"schema_version": 1, "count": count, "snoozed": asleep, "asks": docs, **left_out}
-            )
+            found_paused = _paused(view, limit)
+            document = {
+                "schema_version": 1,
+                "count": view.count_open_asks(),
+                "snoozed": asleep,
+                "asks": docs,
+                "paused": [paused_doc(each, session.commands) for each in found_paused],
+                **unreadable_doc(session.unreadable),
+            }
+            session.print_document(document)
             return
         rows = [_row(view, ask, moment) for ask in found[:limit]]
         queued = view.tasks(states=(TaskState.QUEUED,), limit=_MANY)
-    _print(session, rows, more=len(found) > limit, asleep=asleep, snoozed=snoozed)
+        # Those belong to the whole inbox, below its asks
+        paused = [] if snoozed or start else _paused(view, limit)
+    if rows or not paused:
+        _print(session, rows, more=len(found) > limit, asleep=asleep, snoozed=snoozed)
+    if paused:
+        # Most inboxes have none (bench start)
+        from adjourn.views.paused import paused_blocks
+
+        between = [BLANK] if rows else []
+        session.show([*between, *paused_blocks(paused, session.commands, now=moment)])
     if stuck := find_unattended(session.root, queued, now=moment):
         session.show([BLANK, unattended_block(stuck, session.commands)])
+
+
+def _paused(view: View, limit: int) -> "list[PausedTask]":
+    """Return the tasks that are paused, with what their last runs said, newest first."""
+    tasks = view.tasks(states=(TaskState.PAUSED,), limit=limit)
+    if not tasks:
+        return []
+    # Most inboxes have no such task (bench start)
+    from adjourn.core.kept_documents import REPORT
+    from adjourn.views.paused import PausedTask
+
+    found: list[PausedTask] = []
+    for task in tasks:
+        try:
+            run = view.run(task.id, task.runs) if task.runs else None
+            report = REPORT.of(task.runs).read(view, task.id) if task.spec.is_driven else None
+        except UnreadableRow as error:
+            error.note_in(view.unreadable)
+        else:
+            found.append(PausedTask(task=task, run=run, report=report))
+    return found
 
 
 def _call_of(view: View, ask: Ask) -> Call | None:

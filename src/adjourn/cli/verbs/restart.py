@@ -8,6 +8,7 @@ from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervi
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
+from adjourn.controller.decisions import ENOUGH
 from adjourn.core.task import Task
 
 
@@ -32,7 +33,7 @@ def command(session: Session, *, task: str, detach: bool) -> int:
 def _queued(
     session: Session, controller: Controller, text: str, *, supervisor: str | None = None
 ) -> Task:
-    task = controller.decisions.find_task(text)
+    task = controller.decisions.find_task(text, shortest=ENOUGH)
     stays = os.path.isdir(task.spec.workspace)
     workspace = task.spec.workspace if stays else os.getcwd()
     by = session.principal(controller.decisions)

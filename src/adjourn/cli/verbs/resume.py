@@ -8,10 +8,13 @@ from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervi
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
+from adjourn.controller.decisions import ENOUGH
 from adjourn.core.errors import Misuse
 from adjourn.core.resumption import PLAIN, Resumption
 from adjourn.core.task import Task
 from adjourn.supervision.wait import require_workspace
+
+_LIMITS = ("max_steps", "max_tokens", "max_cost")
 
 
 @verb("resume")
@@ -42,6 +45,9 @@ from adjourn.supervision.wait import require_workspace
     "--value", metavar="V", help="What the command gets as AUTO_APPROVAL (default: approved)."
 )
 @click.option("--reason", metavar="TEXT", help="Why calls are rejected.")
+@click.option("--max-steps", metavar="N", help="Model turns until the built-in agent pauses again.")
+@click.option("--max-tokens", metavar="N", help="Tokens that the whole task may use, or none.")
+@click.option("--max-cost", metavar="USD", help="Dollars that the whole task may cost, or none.")
 @click.option(
     "--override",
     metavar="REASON",
@@ -56,7 +62,9 @@ def command(session: Session, *, task: str, detach: bool, accept: bool, **words:
     With decisions it is final: a pending call that is not named is rejected. Without any, a task
     whose asks are open is left as it is: its manifest is printed again and the exit code is 10.
     """
-    resumption = Resumption(**words)
+    limits = {name: words.pop(name) for name in _LIMITS}
+    given = {name: value for name, value in limits.items() if value is not None}
+    resumption = Resumption(**words, limits=given)
     session.require_store()
     if accept:
         return _accepted(session, task, resumption)
@@ -76,7 +84,7 @@ def _accepted(session: Session, text: str, resumption: Resumption) -> int:
             way_out=f"adjourn resume {text} --accept",
         )
     controller = session.open_controller()
-    task = controller.decisions.find_task(text)
+    task = controller.decisions.find_task(text, shortest=ENOUGH)
     controller.tasks.require_newest(text, task)
     accepted = controller.tasks.accept(task.id, by=session.principal(controller.decisions))
     return report(session, controller, accepted)
@@ -90,15 +98,22 @@ def _queued(
     *,
     supervisor: str | None = None,
 ) -> Task:
-    task = controller.decisions.find_task(text)
+    task = controller.decisions.find_task(text, shortest=ENOUGH)
     controller.tasks.require_newest(text, task)
     if task.spec.is_driven:
         from adjourn.wiring.runners import require_resumable  # seldom needed
 
         require_resumable(controller, task)
     require_workspace(controller, task)
+    setup: str | None = None
+    if resumption.limits:
+        from adjourn.wiring.runners import setup_with_limits  # seldom needed
+
+        setup = setup_with_limits(task, resumption.limits)
     by = session.principal(controller.decisions)
-    found = controller.tasks.resume(task.id, resumption, by=by, named=text, supervisor=supervisor)
+    found = controller.tasks.resume(
+        task.id, resumption, by=by, named=text, supervisor=supervisor, setup=setup
+    )
     if session.verbose and (resumption.decides or resumption.answers_something):
         from adjourn.cli.verbs._replies import warn_receipts  # only where it is asked for
 

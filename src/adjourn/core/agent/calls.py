@@ -97,6 +97,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     input_tokens: int = 0
     output_tokens: int = 0
     cost: str | None = None
+    # Of a run that a limit stopped: the options with which a resume gets past it
+    resume_with: tuple[str, ...] = ()
     task: Spent | None = None  # what all runs of the task took, this one included
     details: dict[str, Any] = {}
 

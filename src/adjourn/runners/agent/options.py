@@ -59,8 +59,10 @@ class Setup(
     key_variable: str | None = None  # which environment variable holds the key
     instructions: str = INSTRUCTIONS
     on_text: OnText = OnText.PAUSE
-    max_steps: int = 100
-    max_tokens: int | None = None
+    max_steps: int = 100  # since the last resume
+    max_tokens: int | None = None  # of the whole task
+    max_cost: float | None = None  # US dollars, of the whole task
+    compact: bool = True  # whether a conversation that is too long is summarised
     timeout: float = 600.0  # seconds for one answer of the model
     tries: int = 5
     stream: bool = True
@@ -86,6 +88,7 @@ class _McpFile(msgspec.Struct):
 
 _MCP = "mcp"  # names a file with servers, in the shape that most programs read
 _LARGEST = 1024 * 1024
+_NO_LIMIT = "none"
 _KNOWN = frozenset({*Setup.__struct_fields__, _MCP})
 
 
@@ -194,9 +197,28 @@ def convert(values: Mapping[str, object]) -> Setup:
         way_out="adjourn config",
     )
     try:
-        return msgspec.convert(values, Setup, strict=False)
+        setup = msgspec.convert(values, Setup, strict=False)
     except msgspec.ValidationError as error:
         raise Misuse(f"the agent's settings: {error}", way_out="adjourn config") from error
+    if setup.max_cost is not None and setup.base_url and setup.input_price is None:
+        raise Misuse(
+            "max_cost needs the price of a model on a server of your own",
+            way_out="adjourn run --option input_price=3 --option output_price=15 …",
+        )
+    return setup
+
+
+def with_limits(body: bytes, given: Mapping[str, str]) -> bytes:
+    """Return a setup with other limits; `none` takes a limit away."""
+    values: dict[str, Any] = msgspec.to_builtins(decoded(body))
+    for key, value in given.items():
+        if value != _NO_LIMIT:
+            values[key] = value
+        elif key == "max_steps":
+            raise Misuse("max_steps is a number of steps", way_out="adjourn resume --help")
+        else:
+            values.pop(key, None)
+    return msgspec.json.encode(convert(values))
 
 
 def decoded(body: bytes) -> Setup:

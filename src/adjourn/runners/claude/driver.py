@@ -35,8 +35,10 @@ from adjourn.runners.claude.program import NO_MARKER, Program
 from adjourn.runners.claude.protocol import Init, Result, Said, events_of
 from adjourn.runners.claude.usage import Used, used_since
 from adjourn.runners.driver import (
-    FOR_NOW,
     INTERRUPTED,
+    LIMIT_REACHED,
+    STOPPED,
+    UNAVAILABLE,
     StopRequest,
     complain,
     say,
@@ -332,17 +334,19 @@ class ClaudeDriver:
             self._report(result.result or self._last_words)
             return exits.COMPLETED
 
-        # Leave for now if the session can go on and may fare better: somebody has ended it, or a
-        # person is at hand. If it is not known what became of a call, a person is asked that first.
+        # Pause if the session can go on: what fails would be lost. If it is not known what became
+        # of a call, a person is asked that first. What is refused before anything was answered
+        # would be refused again, and loses nothing.
         self._fail(self._why())
-        can_go_on = self._is_resumable and not calls.has_open_calls
+        if not self._is_resumable or calls.has_open_calls:
+            return exits.FAILED
         if result is None:
-            may_fare_better = was_stopped(code)
-        else:
-            may_fare_better = self._drive.task.spec.pause_on_approval and (
-                result.can_be_tried_again or calls.unheard is not None
-            )
-        return FOR_NOW if can_go_on and may_fare_better else exits.FAILED
+            return STOPPED if was_stopped(code) else exits.FAILED
+        if result.is_limit:
+            return LIMIT_REACHED
+        has_work = calls.turns.count > 0 or self._drive.run.resumed_from is not None
+        is_outage = result.is_outage or calls.unheard is not None
+        return UNAVAILABLE if is_outage or has_work else exits.FAILED
 
     @property
     def _exit_code(self) -> int | None:

@@ -33,8 +33,10 @@ from adjourn.runners.codex.protocol import Questions, ThreadItem, WantedCall
 from adjourn.runners.codex.questions import ask_all, offered
 from adjourn.runners.codex.session import Rollout
 from adjourn.runners.driver import (
-    FOR_NOW,
     INTERRUPTED,
+    LIMIT_REACHED,
+    STOPPED,
+    UNAVAILABLE,
     StopRequest,
     complain,
     say,
@@ -83,7 +85,7 @@ class CodexDriver:
         except Gone as gone:
             return self._lose(gone)
         except (Stuck, Silent, InUse) as error:
-            return self._give_up(self._sentence(error))
+            return self._give_up(self._sentence(error), UNAVAILABLE)
         except AdjournError as error:
             return self._fail(self._sentence(error))
 
@@ -249,7 +251,13 @@ class CodexDriver:
     def _finish(self, live: _Live, ended: TurnEnded) -> int | None:
         if ended.status != "completed":
             sentence = ended.error or f"Codex ended its turn as {ended.status}"
-            return self._fail(sentence) if ended.is_final else self._give_up(sentence)
+            # What is refused before anything was answered would be refused again
+            has_work = (
+                live.rollout.read_on().answers > 0 or self._drive.run.resumed_from is not None
+            )
+            if ended.is_final and not has_work:
+                return self._fail(sentence)
+            return self._give_up(sentence, LIMIT_REACHED if ended.is_limit else UNAVAILABLE)
         # The model did not wait for the answer
         if any(not each.call for each in self._keeper.memory.queried):
             return self._leave_or_stop(live)
@@ -333,12 +341,12 @@ class CodexDriver:
         Else it has given up by itself.
         """
         code = self._fail(self._sentence(gone))
-        return FOR_NOW if self._can_go_on and was_stopped(gone.code) else code
+        return STOPPED if self._can_go_on and was_stopped(gone.code) else code
 
-    def _give_up(self, sentence: str) -> int:
-        """Leave for now where a person is at hand, who can do something about it; else fail."""
-        code = self._fail(sentence)
-        return FOR_NOW if self._can_go_on and self._drive.task.spec.pause_on_approval else code
+    def _give_up(self, sentence: str, code: int) -> int:
+        """Leave for now, with that exit code, if the thread can go on; else fail."""
+        failed = self._fail(sentence)
+        return code if self._can_go_on else failed
 
     @property
     def _can_go_on(self) -> bool:

@@ -134,10 +134,7 @@ class NewestSeen:
             self._newest = self._kept = kept
 
     def keep_soon(self) -> None:
-        """Write it down unless that was done a moment ago.
-
-        Whoever ends, or looks again, makes up for it.
-        """
+        """Write down what was only looked at, unless that was done a moment ago."""
         if time.monotonic() - self._kept_at > _MOMENT:
             self.keep()
 

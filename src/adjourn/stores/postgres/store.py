@@ -125,6 +125,7 @@ class PostgresStore:
             finally:
                 with suppress(psycopg.Error):
                     self._db.leave()
+                self._seen.keep_soon()
 
     @contextmanager
     def change(self) -> Generator[PostgresRows, None, None]:
@@ -160,10 +161,11 @@ class PostgresStore:
                 raise
             self._db.queues |= rows.queues
             self._has_changed = True
+            # A command may end without a word to us: what it acknowledges is kept before it does
             if rows.opens_gate:
                 self._seen.keep_synced(name=str(self.name))
             else:
-                self._seen.keep_soon()
+                self._seen.keep()
 
     def _looked(self, seen: Values) -> None:
         """Remember how far the database is, unless another one than before may have answered."""
