@@ -9,7 +9,15 @@ from adjourn.controller.runs import Runs
 from adjourn.controller.standing import begin_anew, reach_of
 from adjourn.controller.transaction import LEFT, Transaction, parent_of, state_after
 from adjourn.core.agent.calls import CallResult
-from adjourn.core.ask import Ask, AskKind, Principal, Verb, Verdict, refuse_settled
+from adjourn.core.ask import (
+    Principal,
+    QuestionAsk,
+    UncertainAsk,
+    Verb,
+    Verdict,
+    is_review,
+    require_open,
+)
 from adjourn.core.call import COMMAND, Call, slot_of
 from adjourn.core.errors import CannotResume, Conflict, Misuse, MoveRefused, StaleCheckpoint
 from adjourn.core.kept_documents import (
@@ -76,7 +84,7 @@ class Tasks:
         with self._context.change() as tx:
             spec = gate.under_policy(tx, spec, opening)
             if spec.parent_run and key:
-                task = self._start_child(tx, spec, opening, by=by, key=key)
+                task = self._start_child(tx, spec, opening, spec.parent_run, by=by, key=key)
             else:
                 task = self.create(tx, spec, opening, by=by)
             return self._runs.claim_if_queued(tx, task, supervisor)
@@ -167,9 +175,16 @@ class Tasks:
         return task if runs else gate.enter(tx, task, opening, by=by.name)
 
     def _start_child(
-        self, tx: Transaction, spec: Spec, opening: Opening, *, by: Principal, key: str
+        self,
+        tx: Transaction,
+        spec: Spec,
+        opening: Opening,
+        parent_run: str,
+        *,
+        by: Principal,
+        key: str,
     ) -> Task:
-        parent, run = tx.running(spec.parent_run or "")
+        parent, run = tx.running(parent_run)
         slot = slot_of(parent.session_id, key, 1 + tx.rows.count_turns(run.id, key))
         child = tx.rows.task_in_slot(slot) or self.create(tx, spec, opening, by=by, slot=slot)
         tx.rows.add_turn(Turn(run_id=run.id, key=key, thing=child.id))
@@ -187,55 +202,41 @@ class Tasks:
 
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:
         """Take a person's word on what became of an uncertain call."""
+        call_move, move = _VERDICTS[verdict]
         with self._context.change() as tx:
             self._context.trust.authorise_change(tx.rows, by, Verb.SETTLE)
             task = tx.rows.task(task_id)
-            ask = self._uncertain_ask(tx.rows, task, call_number)
-            if task.spec.is_driven and ask.call != tx.rows.run(task.id, ask.run).call:
-                return self._settle_tool_call(tx, task, ask, verdict, by=by)
-            call_move, move = _VERDICTS[verdict]
-            call_number = ask.call or call_number
-            call = tx.move_call(task.id, call_number, call_move)
-            # What the lost run had been handed
-            for begun in tx.rows.calls_in(task.id, CallState.UNCERTAIN):
-                tx.move(begun, call_move if call_move is CallMove.IT_RAN else CallMove.IT_DID_NOT)
+            ask = _uncertain_ask(tx.rows, task, call_number)
+            is_of_agent = task.spec.is_driven and ask.call != tx.rows.run(task.id, ask.run).call
+            if is_of_agent:
+                call = tx.move_call(task.id, ask.call, call_move, shim=None)
+            else:
+                call = tx.move_call(task.id, ask.call, call_move)
+                # What the lost run had been handed
+                rest = call_move if call_move is CallMove.IT_RAN else CallMove.IT_DID_NOT
+                for begun in tx.rows.calls_in(task.id, CallState.UNCERTAIN):
+                    tx.move(begun, rest)
             level = self._context.trust.weigh(tx.rows, ask, Verb.SETTLE, by=by)
             tx.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name, level=level)
+
+            # An agent goes on, and is told what became of its call
+            if is_of_agent:
+                if verdict is not Verdict.RUN_AGAIN:
+                    result = CallResult(ok=verdict is Verdict.IT_RAN, settled_by=by.name)
+                    RESULT.keep_of(tx.rows, call, result)
+                tx.tell(
+                    task.id, "call_settled", by=by.name, call=call.number, verdict=verdict.value
+                )
+                return tx.go_on(tx.rows.task(task.id), by=by.name)
+
             message = f"{by.name} says of {call.tool_call_id}: {verdict}"
-            next_call = call_number if move is Move.SETTLE else None
+            next_call = call.number if move is Move.SETTLE else None
             settled = tx.save(
                 task, state=state_after(task, move), message=message, next_call=next_call
             )
-            tx.tell(settled.id, "call_settled", by=by.name, call=call_number, verdict=verdict.value)
+            tx.tell(task.id, "call_settled", by=by.name, call=call.number, verdict=verdict.value)
             tx.wake_parent(settled)
             return settled
-
-    def _settle_tool_call(
-        self, tx: Transaction, task: Task, ask: Ask, verdict: Verdict, *, by: Principal
-    ) -> Task:
-        """Take a person's word on a call of an agent, which goes on and is told of it."""
-        call = tx.move_call(task.id, ask.call or 0, _VERDICTS[verdict][0], shim=None)
-        level = self._context.trust.weigh(tx.rows, ask, Verb.SETTLE, by=by)
-        tx.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name, level=level)
-        if verdict is not Verdict.RUN_AGAIN:
-            result = CallResult(ok=verdict is Verdict.IT_RAN, settled_by=by.name)
-            RESULT.keep_of(tx.rows, call, result)
-        tx.tell(task.id, "call_settled", by=by.name, call=call.number, verdict=verdict.value)
-        return tx.go_on(tx.rows.task(task.id), by=by.name)
-
-    def _uncertain_ask(self, view: View, task: Task, call_number: int) -> Ask:
-        call = view.call(task.id, call_number)
-        asks = [
-            ask for ask in view.asks_of_run(task.id, task.runs) if ask.kind is AskKind.UNCERTAIN
-        ]
-        own = next((ask for ask in asks if ask.call == call_number), None)
-        if own and task.spec.is_driven:
-            return own if own.is_open else refuse_settled(own)
-        if not asks or (asks[-1].call != call_number and call.state is not CallState.UNCERTAIN):
-            raise Conflict(
-                f"call {call.id} is {call.state}, not uncertain", way_out=f"adjourn show {task.id}"
-            )
-        return asks[-1] if asks[-1].is_open else refuse_settled(asks[-1])
 
     def require_newest(self, text: str, task: Task) -> None:
         """Refuse a checkpoint that was left behind.
@@ -293,28 +294,25 @@ class Tasks:
         with self._context.change() as tx:
             self._context.trust.authorise_change(tx.rows, by, Verb.ANSWER)
             task = tx.rows.task(task_id)
-            asks = tx.rows.open_asks_of(task.id)
-            words = [ask.kind for ask in asks if not ask.review]
-            if (
-                task.state is not TaskState.WAITING
-                or not task.spec.is_driven
-                or words != [AskKind.QUESTION]
-            ):
+            asks = [ask for ask in tx.rows.open_asks_of(task.id) if not is_review(ask)]
+            ask = asks[0] if len(asks) == 1 else None
+            is_waiting = task.state is TaskState.WAITING and task.spec.is_driven
+            if not is_waiting or not isinstance(ask, QuestionAsk):
                 sentence = (
                     f"task {task.id} does not wait at an agent's own words:"
                     " there is nothing to accept"
                 )
                 raise Conflict(sentence, way_out=f"adjourn show {task.id}")
-            level = self._context.trust.weigh(tx.rows, asks[0], Verb.ANSWER, by=by)
-            tx.settle_ask(asks[0], AskMove.SETTLE, text="accepted", by=by.name, level=level)
+            level = self._context.trust.weigh(tx.rows, ask, Verb.ANSWER, by=by)
+            tx.settle_ask(ask, AskMove.SETTLE, text="accepted", by=by.name, level=level)
             current = tx.rows.task(task.id)
             accepted = tx.save(
                 current,
                 state=state_after(current, Move.ACCEPT),
-                message=asks[0].prompt,
+                message=ask.prompt,
                 next_call=None,
             )
-            tx.tell(task.id, "task_accepted", by=by.name, ask=asks[0].id)
+            tx.tell(task.id, "task_accepted", by=by.name, ask=ask.id)
             tx.wake_parent(accepted)
             return accepted
 
@@ -333,7 +331,7 @@ class Tasks:
         wishes = [
             ask
             for ask in (tx.rows.asks(task.id) if task.spec.review else ())
-            if ask.review and ask.state is AskState.ANSWERED and feedback_of(ask.reply)
+            if is_review(ask) and ask.state is AskState.ANSWERED and feedback_of(ask.reply)
         ]
         said = FollowUp(text=resumption.text or "", reviews=len(wishes))
         FOLLOW_UPS.keep(tx.rows, task.id, [*(FOLLOW_UPS.read(tx.rows, task.id) or []), said])
@@ -513,3 +511,19 @@ def _require_newest(view: View, task: Task, *, named: str) -> None:
 def _way_on(task: Task) -> str:
     verb = "wait" if task.state is TaskState.RUNNING else "restart"
     return f"adjourn {verb} {task.id}"
+
+
+def _uncertain_ask(view: View, task: Task, call_number: int) -> UncertainAsk:
+    """Return the open ask about an uncertain call."""
+    call = view.call(task.id, call_number)
+    asks = [ask for ask in view.asks_of_run(task.id, task.runs) if isinstance(ask, UncertainAsk)]
+    found = next((ask for ask in asks if ask.call == call_number), None)
+    if found is None or not task.spec.is_driven:
+        # The ask about a lost run covers all that the run had been handed
+        found = asks[-1] if asks else None
+        if found is None or (found.call != call_number and call.state is not CallState.UNCERTAIN):
+            raise Conflict(
+                f"call {call.id} is {call.state}, not uncertain", way_out=f"adjourn show {task.id}"
+            )
+    require_open(found)
+    return found

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from adjourn.core.ask import Ask, AskKind, Verdict
+from adjourn.core.ask import ApprovalAsk, AskKind, Verdict
 from adjourn.core.call import AUTO_APPROVAL, Call, command_body, command_of
 from adjourn.core.errors import UnreadableRow
 from adjourn.core.task import Spec
@@ -37,7 +37,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     """Why a call may start, as the store and its trail have it."""
 
     grounds: Grounds
-    ask: Ask | None = None
+    ask: ApprovalAsk | None = None
     # The digest of what was approved, where the call carries that on without its decision
     approved: str | None = None
 
@@ -46,7 +46,7 @@ class NoReason(msgspec.Struct, frozen=True, kw_only=True):
     """Why a call may not start: in words for the person who is asked."""
 
     why: str
-    ask: Ask | None = None
+    ask: ApprovalAsk | None = None
 
 
 # Every call enters the trail by one of these, which hold its number, or by the ask about it. Those
