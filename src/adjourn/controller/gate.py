@@ -44,7 +44,8 @@ from adjourn.ports.world import Clock
 
 _NO_RULE = "nobody approved it, and no rule lets it start by itself"
 
-Resolve = Callable[[str], str]  # returns where a path really leads, as the kernel follows it
+# Returns where a path really leads, as the kernel follows it, for a tool of that name
+Resolve = Callable[[str, str], str]
 
 
 class Observe(Protocol):
@@ -186,7 +187,7 @@ class PolicyGate:
         """Return where the directories and files that a call names really are."""
         named = named_paths(tool, arguments, workspace=workspace) if self._resolve else []
         return (
-            {path: self._resolve(path) for path in (workspace, *named)}
+            {path: self._resolve(path, tool) for path in (workspace, *named)}
             if self._resolve and named
             else {}
         )

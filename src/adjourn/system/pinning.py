@@ -107,7 +107,20 @@ class FileLookup:
                     )
                 searched.append(reader)
                 program = reader
+            if _starts_another(program):
+                return Interpreters(
+                    named, searched, f"what `{' '.join(words)}` starts was not found"
+                )
         return Interpreters(named, searched)
+
+
+def _starts_another(interpreter: str) -> bool:
+    """Return whether an interpreter is a wrapper, which finds on PATH what it starts."""
+    # Seldom needed: most interpreters are looked at once, and most commands only decide
+    from adjourn.core.policy.commands import is_starter
+
+    names = {os.path.basename(interpreter), os.path.basename(os.path.realpath(interpreter))}
+    return any(is_starter(name) for name in names - {"env"})
 
 
 def name_of(path: str) -> str:

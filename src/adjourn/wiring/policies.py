@@ -51,7 +51,7 @@ def explained(
 def look_around(tool: str, arguments: Mapping[str, Json], workspace: str) -> Surroundings:
     """Find the programs of a call, be it a command or a shell text of another tool."""
     named = named_paths(tool, arguments, workspace=workspace)
-    real = {path: resolve(path) for path in (workspace, *named)} if named else {}
+    real = {path: resolve(path, tool) for path in (workspace, *named)} if named else {}
     is_command = tool == COMMAND or tool.casefold() in SHELL_TOOLS
     words = words_of(tool, arguments) if is_command else ()
     directory = directory_of(tool, arguments, workspace=workspace) or workspace

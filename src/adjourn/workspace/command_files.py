@@ -4,7 +4,8 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from adjourn.core.call import COMMAND, Command, argv_of
 from adjourn.core.policy.surroundings import NOT_PINNED, Surroundings
@@ -29,8 +30,9 @@ _MOST_KNOWN = 10_000
 _BEYOND = f"not covered: only the first {MOST} files are"
 _INTERPRETER = (
     r"(?:ba|da|z|k|fi)?sh|python[\d.]*|pypy[\d.]*|node|nodejs|deno|bun|tsx|ts-node"
-    r"|ruby|perl|php|lua[\d.]*|Rscript|pwsh"
+    r"|ruby|perl|php|lua[\d.]*|Rscript|pwsh|[gmn]?awk|g?sed|g?make|ld-(?:linux|musl).*"
 )
+_PYTHON = r"python[\d.]*|pypy[\d.]*"
 _OURS = "--approval-decision="  # added by adjourn, with a value that names no file
 
 
@@ -74,6 +76,7 @@ def look_at(
     code = list(found)  # what is run; of the operands, what an interpreter is given
     for each in steps:
         operands = [name for word in each.words[1:] for name in _named(word, lookup)]
+        operands += _modules(each.words, lookup)
         found += operands
         code += operands if re.fullmatch(_INTERPRETER, os.path.basename(each.words[0])) else []
 
@@ -175,6 +178,18 @@ def _named(word: str, lookup: FileLookup) -> Iterator[str]:
     for name in dict.fromkeys((word, word.partition("=")[2])):
         if name and "\0" not in name and os.path.exists(lookup.absolute(name)):
             yield name
+
+
+def _modules(words: Sequence[str], lookup: FileLookup) -> Iterator[str]:
+    """Yield the files of its directory that `python -m NAME` would run before installed ones."""
+    if not re.fullmatch(_PYTHON, os.path.basename(words[0])):
+        return
+    for option, name in pairwise(words[1:]):
+        if re.fullmatch(r"-[A-Za-z]*m", option) and re.fullmatch(r"[\w.]+", name):
+            path = name.replace(".", "/")
+            for file in (f"{path}.py", f"{path}/__init__.py", f"{path}/__main__.py"):
+                if os.path.exists(lookup.absolute(file)):
+                    yield file
 
 
 def _pinned(argv: tuple[str, ...], lookup: FileLookup) -> set[str]:

@@ -146,6 +146,8 @@ def _step(words: Words, *, depth: int) -> Step:
         return _wrapped(words, name, reader, depth=depth)
     if _INTERPRETERS.match(name) and (script := _script_text(words)):
         return Step(words=words, text=script)
+    if name in _TAKES_COMMANDS:
+        return Step(words=words, text=_HEAD_OF_COMMAND.sub("\n", _texts(words)))
     # The loader runs what it is given
     starts_more = name in _STARTERS or name.startswith(("ld-linux", "ld-musl"))
     return Step(words=words, starts_more=starts_more, text=_texts(words) if starts_more else "")
@@ -201,6 +203,30 @@ def _text_step(words: Words, text: str, *, depth: int) -> Step:
 
 # --- other languages ------------------------------------------------------------------------------
 
+# Programs that take a command in one word: `tar --to-command=…`, `less +!…`, `sed '1e …'`
+_TAKES_COMMANDS = frozenset(
+    [
+        "bsdtar",
+        "ed",
+        "emacs",
+        "ex",
+        "gmake",
+        "gsed",
+        "less",
+        "make",
+        "man",
+        "more",
+        "nvim",
+        "rsync",
+        "sed",
+        "tar",
+        "vi",
+        "view",
+        "vim",
+        "zip",
+    ]
+)
+_HEAD_OF_COMMAND = re.compile(r"[=!+]|^\S*e(?=\s)", re.MULTILINE)
 _INTERPRETERS = re.compile(
     r"(python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|osascript|[gmn]?awk)[\d.]*$"
 )
@@ -262,6 +288,44 @@ _GIT_COMMANDS_TEXT = (
 _GIT_COMMANDS = frozenset(_GIT_COMMANDS_TEXT.split())
 
 
+# Options of subcommands that name a program or a file which a later command runs; git also takes
+# the beginnings of long ones
+_GIT_HANDS_OUT = (
+    *("--config", "--exec", "--extcmd", "--open-files-in-pager", "--output", "--receive-pack"),
+    *("--template", "--upload-pack"),
+)
+_GIT_HANDS_OUT_SHORT = {
+    "clone": ("-c", "-u"),
+    "difftool": ("-x",),
+    "grep": ("-O",),
+    "rebase": ("-x",),
+}
+# Words of subcommands behind which a program stands
+_GIT_RUNS = {"bisect": "run", "hook": "run", "submodule": "foreach"}
+_GIT_READS_CONFIG = frozenset(
+    {"get", "list", "--get", "--get-all", "--get-regexp", "--get-urlmatch", "--list", "-l"}
+)
+
+
+def _git_doubts(command: str, rest: Words) -> Iterator[tuple[int, str]]:
+    """Yield the words by which a subcommand runs something else, or has a later one do so."""
+    names = [place for place, word in enumerate(rest) if not word.startswith("-")]
+    for place, word in enumerate(rest):
+        option = word.partition("=")[0]
+        is_long = len(option) > 3 and any(each.startswith(option) for each in _GIT_HANDS_OUT)  # noqa: PLR2004 -- "--" and two letters
+        if is_long or word.startswith(_GIT_HANDS_OUT_SHORT.get(command, ("\0",))):
+            last = place if "=" in word else min(place + 1, len(rest) - 1)
+            yield last, f"git {command} {option} names what is run or written"
+        elif "ext::" in word:
+            yield place, "an address with ext:: is a command"
+        elif word == _GIT_RUNS.get(command):
+            yield min(place + 1, len(rest) - 1), f"git {command} {word} runs another command"
+    if command == "config" and len(names) > 1 and _GIT_READS_CONFIG.isdisjoint(rest):
+        yield names[0], "git config can change what later commands of git run"
+    if command in {"difftool", "mergetool", "for-each-repo"} and rest:
+        yield 0, f"git {command} runs another command"
+
+
 def _git_step(words: Words, name: str) -> Step:
     """Read a command of git.
 
@@ -288,6 +352,7 @@ def _git_step(words: Words, name: str) -> Step:
     command, rest = (words[at] if at < len(words) else ""), words[at + 1 :]
     if command and command not in _GIT_COMMANDS:
         unnamed.append((at, f"git {shown_program(command)} may be an alias for anything"))
+    unnamed += [(at + 1 + place, why) for place, why in _git_doubts(command, rest)]
     meanings = [meaning for key, meaning in set_here if key == f"alias.{command.casefold()}"]
     starts_more = command in _GIT_STARTERS
     texts = [meaning.removeprefix("!") for _, meaning in set_here] + (
@@ -383,6 +448,13 @@ _STARTERS_TEXT = (
     "xvfb-run yarn"
 )
 _STARTERS = frozenset(_STARTERS_TEXT.split())
+
+
+def is_starter(name: str) -> bool:
+    """Return whether a program of that name starts another one that stands among its words."""
+    return name in _WRAPPERS or name in _STARTERS
+
+
 _WRAPPERS: dict[str, _Reader] = {
     **dict.fromkeys(("doas", "env", "nohup", "setsid", "sudo"), _plain),
     "nice": _nice,
