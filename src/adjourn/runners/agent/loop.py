@@ -192,6 +192,7 @@ class Agent:
                 message=message,
                 steps=self._conversation.tally.steps,
                 input_tokens=spent.input,
+                cached_input_tokens=spent.cached,
                 output_tokens=spent.output,
                 cost=spent.cost,
                 resume_with=resume_with,

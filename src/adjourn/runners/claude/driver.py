@@ -359,6 +359,7 @@ class ClaudeDriver:
                 message=message or None,
                 steps=self._calls.turns.count,
                 input_tokens=used.input_tokens,
+                cached_input_tokens=used.cached_input_tokens,
                 output_tokens=used.output_tokens,
                 cost=f"{used.cost:.6f}" if used.cost is not None else None,
                 details={"version": self._calls.memory.version},
@@ -372,6 +373,7 @@ class ClaudeDriver:
             return by_file
         return Used(
             input_tokens=by_file.input_tokens,
+            cached_input_tokens=by_file.cached_input_tokens,
             output_tokens=by_file.output_tokens,
             cost=max(0.0, self._result.total_cost_usd - self._began_at_cost),
         )
