@@ -161,3 +161,25 @@ def test_any_model_that_pydantic_ai_knows_can_be_asked(tmp_path: Path) -> None:
             "base_url is only for openai and anthropic"
             in person.adjourn("run", *both, "hello", expect=2).err
         )
+
+
+def test_verbose_tells_of_steps_and_calls_as_they_happen_and_of_no_secret(tmp_path: Path) -> None:
+    """A-R32: on stderr, and without the flag nothing."""
+    secret = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
+    script = [use(ToolUse(name="list_files")), use(command(f"echo {secret}", "tc_1")), finish()]
+    with desk(tmp_path, *script) as person:
+        words = ("run", "--pause-on-approval", "--output", "json", "deploy")
+        assert person.adjourn(*words, expect=10).err == ""
+        told = person.adjourn(*words, "--verbose", expect=10)
+        resumed = ("resume", told.doc["task_id"], "--approve-all", "--output", "json")
+        ran = person.adjourn(*resumed, "--verbose", expect=0).err
+    first, *rest = told.err.splitlines()
+    assert first == "adjourn: step 1"
+    assert "adjourn: call call_1_1 list_files: only reads, and runs" in rest
+    assert "adjourn: step 2" in rest
+    assert any(
+        line.startswith("adjourn: call tc_1 waits for a person: run_command") for line in rest
+    )
+    assert "adjourn: call tc_1 is done, exit code 0: run_command" in ran
+    assert "adjourn: step 3" in ran
+    assert secret not in told.err + ran

@@ -120,6 +120,7 @@ class Agent:
             except ContextFull:
                 self._compact()
                 return  # the next step asks again
+        self._drive.note_step(self._conversation.tally.steps + 1)
         self._conversation.append(with_unique_ids(answer, self._conversation.tally.names))
 
     def _compact(self) -> None:

@@ -31,7 +31,7 @@ from adjourn.runners.claude.options import (
     start_argv,
 )
 from adjourn.runners.claude.program import NO_MARKER, Program
-from adjourn.runners.claude.protocol import Init, Result, Said, events_of
+from adjourn.runners.claude.protocol import Began, Init, Result, Said, events_of
 from adjourn.runners.claude.usage import Used, used_since
 from adjourn.runners.driver import (
     INTERRUPTED,
@@ -258,6 +258,8 @@ class ClaudeDriver:
         for event in events_of(line):
             self._calls.hear(event)
             match event:
+                case Began():
+                    self._drive.note_step(self._calls.turns.count)
                 case Said(text=text):
                     self._last_words = text
                     say(text)
