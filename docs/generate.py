@@ -428,6 +428,7 @@ MEANINGS = {
     "UsageDoc.run": "In the newest run.",
     "UsageDoc.task": "In all runs of the task.",
     "Spent.input_tokens": "The tokens that it read, cached ones included.",
+    "Spent.cached_input_tokens": "Those of them that a cache of the provider had, which cost less.",
     "Spent.output_tokens": "The tokens that it wrote.",
     "Spent.cost": "US dollars, as a decimal number; null where the price is not known.",
     "Manifest.error": "What went wrong.",

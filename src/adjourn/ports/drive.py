@@ -90,6 +90,10 @@ class Drive(Protocol):
         """Record the provider's name of its session, and whether it could be resumed right now."""
         ...
 
+    def note_step(self, number: int) -> None:
+        """Tell whoever wants to hear it that the model has answered for the n-th time."""
+        ...
+
     def report(self, report: Report) -> None:
         """Record what the run has done so far; the last report counts."""
         ...

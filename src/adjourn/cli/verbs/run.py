@@ -83,7 +83,9 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "max_cost", "on_tex
     help="Who works on PROMPT (default: agent, the built-in one).",
 )
 @click.option(
-    "--model", metavar="NAME", help="The model that the agent asks: openai:NAME, anthropic:NAME."
+    "--model",
+    metavar="NAME",
+    help="The model that the agent asks: openai:NAME, anthropic:NAME, PROVIDER:NAME.",
 )
 @click.option(
     "--base-url", metavar="URL", help="Where the model's server is, if it is one of your own."

@@ -132,7 +132,12 @@ class Conversation:
         return (
             None
             if self._before
-            else Spent(input_tokens=used.input, output_tokens=used.output, cost=used.cost)
+            else Spent(
+                input_tokens=used.input,
+                cached_input_tokens=used.cached,
+                output_tokens=used.output,
+                cost=used.cost,
+            )
         )
 
     @property

@@ -31,7 +31,7 @@ from adjourn.runners.claude.options import (
     start_argv,
 )
 from adjourn.runners.claude.program import NO_MARKER, Program
-from adjourn.runners.claude.protocol import Init, Result, Said, events_of
+from adjourn.runners.claude.protocol import Began, Init, Result, Said, events_of
 from adjourn.runners.claude.usage import Used, used_since
 from adjourn.runners.driver import (
     INTERRUPTED,
@@ -258,6 +258,8 @@ class ClaudeDriver:
         for event in events_of(line):
             self._calls.hear(event)
             match event:
+                case Began():
+                    self._drive.note_step(self._calls.turns.count)
                 case Said(text=text):
                     self._last_words = text
                     say(text)
@@ -359,6 +361,7 @@ class ClaudeDriver:
                 message=message or None,
                 steps=self._calls.turns.count,
                 input_tokens=used.input_tokens,
+                cached_input_tokens=used.cached_input_tokens,
                 output_tokens=used.output_tokens,
                 cost=f"{used.cost:.6f}" if used.cost is not None else None,
                 details={"version": self._calls.memory.version},
@@ -372,6 +375,7 @@ class ClaudeDriver:
             return by_file
         return Used(
             input_tokens=by_file.input_tokens,
+            cached_input_tokens=by_file.cached_input_tokens,
             output_tokens=by_file.output_tokens,
             cost=max(0.0, self._result.total_cost_usd - self._began_at_cost),
         )

@@ -72,6 +72,7 @@ class CodexDriver:
             interrupts=StopRequest(),
         )
         self._live: _Live | None = None
+        self._steps = self._keeper.memory.answers  # the answers that were told of
 
     def start(self) -> int:
         """Run Codex until it is done or a person is needed, and return the exit code."""
@@ -195,12 +196,20 @@ class CodexDriver:
                 case None:
                     continue
                 case ItemEnded(item):
+                    self._note_step(live)
                     self._take_ended(live, item)
                 case TurnEnded():
                     return self._finish(live, event)
                 case RequestBatch(requests):
+                    self._note_step(live)
                     if not self._take_batch(live, requests):
                         return self._leave_or_stop(live)
+
+    def _note_step(self, live: _Live) -> None:
+        """Tell of the model's newest answer, if it was not told of yet."""
+        if (answers := live.rollout.read_on().answers) > self._steps:
+            self._steps = answers
+            self._drive.note_step(answers)
 
     def _take_batch(self, live: _Live, requests: Sequence[WantedCall | Questions]) -> bool:
         """Put all that Codex wants before the policy and before people.
