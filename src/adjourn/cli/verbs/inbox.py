@@ -10,7 +10,7 @@ from adjourn.core.call import COMMAND, Call, require_readable
 from adjourn.core.errors import UnreadableRow
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.core.text.render import clipped, title, visible
+from adjourn.core.text.render import clipped, prose, title
 from adjourn.core.text.when import ago, span
 from adjourn.ports.store import View
 from adjourn.views.block import BLANK, Table
@@ -156,7 +156,7 @@ def _gist(view: View, ask: Ask, task: Task, redactor: "Redactor | None") -> str:
         ask, task = redactor.ask(ask), redactor.task(task)
     is_of_agent = task.spec.is_driven and ask.call is not None
     if ask.kind is AskKind.QUESTION or (is_of_agent and ask.kind is AskKind.UNCERTAIN):
-        return clipped(visible(ask.prompt), columns=GIST)
+        return clipped(prose(ask.prompt), columns=GIST)
     call = view.call(task.id, ask.call) if is_of_agent and ask.call else None
     if call and redactor:
         call = redactor.call(call)
