@@ -698,6 +698,7 @@ KINDS = {
     "ask_withdrawn": "What was asked is not needed any more.",
     "task_queued": "The last open ask was settled: the task is queued.",
     "task_accepted": "A person approved the work of a task, or took an agent's last words for the end of it: it has succeeded.",
+    "task_continued": "A person said something to an agent that was done: its task is queued, in the same session.",
     "limits_changed": "A person resumed a task of the built-in agent with other limits.",
     "task_forked": "A new task was begun from an earlier checkpoint of another, with so many messages of its transcript.",
     "task_refused": "A rejection failed the task.",

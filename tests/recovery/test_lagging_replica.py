@@ -178,7 +178,7 @@ def test_a_machine_remembers_what_each_command_acknowledged_or_showed(
     def has_seen_all(one: Machine) -> bool:
         (path,) = (one.place / "state" / "adjourn").glob("*/seen.json")
         newest = postgres.do("SELECT max(no) FROM adjourn.event", name_of(database))[0][0]
-        return NewestSeen(str(path)).place == newest
+        return bool(NewestSeen(str(path)).place == newest)
 
     here.waiting(SCRIPT)
     assert has_seen_all(here)

@@ -40,9 +40,7 @@ class Driver:
         with controller.store.read() as view:
             self.task: Task = view.task(task_of_run(run_id))
             self.run: Run = view.run(self.task.id, number_of_run(run_id))
-        self.feedback: Sequence[str] = (
-            controller.asks.feedback(self.run) if self.task.spec.review else ()
-        )
+        self.feedback: Sequence[str] = controller.asks.said_to_agent(self.run)
         self.place = private_directory(driver_directory(root, run_id))
         self._looks_alone = 0
 

@@ -63,6 +63,9 @@ def command(
 ) -> int:
     """Go on with the task ID: a task id, a checkpoint id, or a unique prefix.
 
+    TEXT answers the one open question. Where nothing is open, it is what you say next to an agent
+    that was done or is paused: the task goes on in the same conversation.
+
     With decisions it is final: a pending call that is not named is rejected. Without any, a task
     whose asks are open is left as it is: its manifest is printed again and the exit code is 10.
     """

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from adjourn.core.ask import Ask
+from adjourn.core.ask import ApprovalAsk, QuestionAsk
 from adjourn.core.call import Call, canonical
 
 _TAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
@@ -32,7 +32,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     call: Call | None = None
-    ask: Ask | None = None
+    ask: ApprovalAsk | QuestionAsk | None = None
     result: "CallResult | None" = None
     original: bytes | None = None  # the call's bytes before a person edited them
 

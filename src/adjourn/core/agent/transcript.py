@@ -54,10 +54,14 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost: str | None = None
 
 
-class User(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag="user"):
+class User(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="role", tag="user"
+):
     """Words of a person."""
 
     text: str
+    # Whether they were said after the agent had left: by a reviewer, or with a resume
+    follow_up: bool = False
     v: int = msgspec.field(default_factory=_version)
 
 

@@ -112,6 +112,7 @@ class Agent:
 
     def _ask_the_model(self) -> None:
         """Have the model answer, and keep the answer before anything acts on it."""
+        self._conversation.hear(self._drive.feedback)
         self._require_room()
         with self._stop.at_once():
             try:

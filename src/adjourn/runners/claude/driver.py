@@ -13,7 +13,6 @@ import msgspec
 from adjourn.core import exits
 from adjourn.core.agent.calls import Report
 from adjourn.core.errors import AdjournError, CannotResume, StoreProblem
-from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.ports.runner import Host
 from adjourn.runners.claude import session, words
@@ -136,8 +135,7 @@ class ClaudeDriver:
         if made := self._calls.made_before():
             told += [made] if news else [words.PAUSED, made]
         told = [words.naming_no_file(each) for each in told]
-        wishes = self._drive.feedback[self._calls.memory.reviews :]
-        told += [f"{WANTS_CHANGES} {wanted}" for wanted in wishes]
+        told += self._drive.feedback[self._calls.memory.reviews :]
         return "\n\n".join(told) or words.PAUSED
 
     def _ref(self) -> str:

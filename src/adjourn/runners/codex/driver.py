@@ -10,7 +10,6 @@ import msgspec
 
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, StoreProblem
-from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.ports.runner import Host
 from adjourn.runners.codex import words
@@ -169,14 +168,17 @@ class CodexDriver:
         return True
 
     def _wish(self, rollout: Rollout) -> str | None:
-        """Return what the newest reviewer wants changed, if that was not said yet.
+        """Return what a person said last to the agent that had left, if Codex has not heard it.
 
-        The same may have been wanted before.
+        The same may have been said before, also as the prompt.
         """
-        wishes = [f"{WANTS_CHANGES} {wanted}" for wanted in self._drive.feedback]
-        newest = wishes[-1] if wishes else ""
+        wishes = list(self._drive.feedback)
+        if not wishes:
+            return None
+        newest = wishes[-1]
+        told = [self._drive.task.spec.prompt or "", *wishes]
         said = sum(text.endswith(newest) for text in rollout.heard)
-        return newest if said < wishes.count(newest) else None
+        return newest if said < sum(text.endswith(newest) for text in told) else None
 
     # --- while Codex works ------------------------------------------------------------------------
 
