@@ -39,6 +39,7 @@ class Session:
         self.verbose = False
         self.shows_all = False  # values and lists are not cut
         self.is_copy = True  # what it prints as JSON may be kept by others: secrets are taken out
+        self.is_prompt = False  # `-a`: also one word is a prompt
         self.given_store: str | None = None
         self.root = ""  # the store's directory, once it was found
         self._store: Store | None = None  # the one that was opened last

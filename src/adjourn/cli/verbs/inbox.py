@@ -13,7 +13,7 @@ from adjourn.core.call import COMMAND, Call, require_readable
 from adjourn.core.errors import UnreadableRow
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.core.text.render import clipped, title, visible
+from adjourn.core.text.render import clipped, prose, title
 from adjourn.core.text.when import ago, span
 from adjourn.ports.store import View
 from adjourn.views.block import BLANK, Table
@@ -160,9 +160,9 @@ def _gist(view: View, ask: Ask, task: Task, redactor: "Redactor | None") -> str:
         ask, task = redactor.ask(ask), redactor.task(task)
     match ask:
         case QuestionAsk():
-            return clipped(visible(ask.prompt), columns=GIST)
+            return clipped(prose(ask.prompt), columns=GIST)
         case UncertainAsk() if task.spec.is_driven:
-            return clipped(visible(ask.prompt), columns=GIST)
+            return clipped(prose(ask.prompt), columns=GIST)
         case UncertainAsk():
             return title(task.spec, columns=GIST)
         case ApprovalAsk():

@@ -42,7 +42,6 @@ class Given(TypedDict):
     pool: str
     expires: int | None
     pause_on_approval: bool | None
-    is_prompt: bool
     exit_codes: str | None
     runner: str | None
     options: tuple[str, ...]
@@ -76,7 +75,6 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "max_cost", "on_tex
     help="What exit codes 10 and 90 of COMMAND mean if it asked nothing: a request for approval"
     " (ask), or a failure (none).",
 )
-@click.option("--prompt", "is_prompt", is_flag=True, hidden=True)
 @click.option(
     "--runner",
     type=AnyOf(RunnerNames(of_agents=True)),
@@ -150,7 +148,7 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
     stops before each call that the policy does not let pass.
     """
     options = (*given["options"], *_settings(given))
-    work = _work(session, context, given["runner"], options, is_prompt=given["is_prompt"])
+    work = _work(session, context, given["runner"], options)
     kind = find_kind(work.get("runner", "command"))
     is_gated = given["pause_on_approval"]
     if is_gated is None:
@@ -206,8 +204,6 @@ def _work(
     context: click.Context,
     runner: str | None,
     options: tuple[str, ...],
-    *,
-    is_prompt: bool,
 ) -> Work:
     """Return what is to be done: a command after two dashes, or a prompt before them."""
     argv: list[str] = context.meta.get("command", [])
@@ -218,7 +214,7 @@ def _work(
         raise Misuse(f"no such option: {visible(unknown)}", way_out="adjourn run --help")
     if len(context.args) == 1 and not argv:
         (prompt,) = context.args
-        if is_prompt or not (_is_one_word(prompt) or which(prompt)):
+        if session.is_prompt or not (_is_one_word(prompt) or which(prompt)):
             return prompt_work(runner or DEFAULT_AGENT, prompt, options)
         # Before it is quoted, which would hide a secret from it
         (word,) = session.open_redactor().words([prompt])
