@@ -110,7 +110,7 @@ def _decoded(body: bytes, decode: Callable[[bytes], T], name: str) -> T:
     try:
         return decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise UnreadableRow("document", name) from None
+        raise UnreadableRow.of("document", name) from None
 
 
 def _raw(name: str) -> TaskDocument[bytes]:

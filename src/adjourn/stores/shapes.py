@@ -117,7 +117,7 @@ class Shape(Generic[Value]):
             return make(fields)
         except _DAMAGED:
             kind = self._kind.__name__.removesuffix("Row").lower()
-            raise UnreadableRow(kind, self._called.format_map(named)) from None
+            raise UnreadableRow.of(kind, self._called.format_map(named)) from None
 
 
 # --- asks -----------------------------------------------------------------------------------------
