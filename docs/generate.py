@@ -428,6 +428,7 @@ MEANINGS = {
     "UsageDoc.run": "In the newest run.",
     "UsageDoc.task": "In all runs of the task.",
     "Spent.input_tokens": "The tokens that it read, cached ones included.",
+    "Spent.cached_input_tokens": "Those of them that a cache of the provider had, which cost less.",
     "Spent.output_tokens": "The tokens that it wrote.",
     "Spent.cost": "US dollars, as a decimal number; null where the price is not known.",
     "Manifest.error": "What went wrong.",
@@ -698,6 +699,7 @@ KINDS = {
     "ask_withdrawn": "What was asked is not needed any more.",
     "task_queued": "The last open ask was settled: the task is queued.",
     "task_accepted": "A person approved the work of a task, or took an agent's last words for the end of it: it has succeeded.",
+    "task_continued": "A person said something to an agent that was done: its task is queued, in the same session.",
     "limits_changed": "A person resumed a task of the built-in agent with other limits.",
     "task_forked": "A new task was begun from an earlier checkpoint of another, with so many messages of its transcript.",
     "task_refused": "A rejection failed the task.",
@@ -809,7 +811,7 @@ FILES = (
     Kept(
         ".gitignore",
         0o600,
-        "Hides everything here from git, but for itself, `policy.toml` and `supervision.yaml`.",
+        "Hides everything here from git, but for `policy.toml` and `supervision.yaml`.",
     ),
     Kept(
         "policy.toml",
@@ -977,6 +979,7 @@ READ = {
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
     "ADJOURN_AGENT_…": "A setting of the built-in agent, as in `ADJOURN_AGENT_MODEL`; `adjourn config` names them all.",
     "ADJOURN_PAUSE_ON_APPROVAL": "`1`: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise.",
+    "ADJOURN_EXIT_CODES": "`none`: a command that exits 10 or 90 and asked nothing has failed. Otherwise it asks for approval.",
     "ADJOURN_CLAUDE": "Which program `run --runner claude` starts, if not the `claude` on PATH; the task keeps it.",
     "ADJOURN_CODEX": "Which program `run --runner codex` starts, if not the `codex` on PATH; the task keeps it.",
     "_ADJOURN_COMPLETE": "Used by shell completion; see `adjourn completion --help`.",
@@ -1074,6 +1077,11 @@ def _config() -> Iterator[str]:
     yield (
         "`true`, above all tables: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise. "
         "`ADJOURN_PAUSE_ON_APPROVAL` says it for one shell. Claude Code and Codex ask in any case, unless they are told not to."
+    )
+    yield "## `exit_codes`"
+    yield (
+        '`"none"`, above all tables: a command that exits 10 or 90 and asked nothing has failed, as with `run --exit-codes none`. '
+        'Otherwise (`"ask"`) it [asks for approval](../how-to/approve-a-command.md) of its own command line. `ADJOURN_EXIT_CODES` says it for one shell.'
     )
     yield "## `redact`"
     yield (

@@ -238,7 +238,8 @@ def test_never_can_be_turned_down_at_once_also_without_the_flag(tmp_path: Path) 
         (tmp_path / "precious.txt").write_text("keep me")
         assert person.json("run", "tidy up", expect=0)["final_message"] == "I may not."
         assert (tmp_path / "precious.txt").exists()
-    assert person.results()["never"].startswith("TOOL_CALL_REJECTED\n")
+    # A-R44, part 2 row 39: no rule, and no path
+    assert person.results()["never"] == "TOOL_CALL_REJECTED\nyour policy does not allow this"
 
 
 def test_a_policy_that_became_stricter_while_the_task_waited_counts(tmp_path: Path) -> None:

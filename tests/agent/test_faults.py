@@ -93,7 +93,7 @@ def test_a_server_whose_package_is_missing_is_named(tmp_path: Path) -> None:
             "run",
             "--mcp",
             "mcp.json",
-            "hello",
+            "say hello",
             expect=1,
             env={"PYTHONPATH": str(tmp_path / "core")},
         )

@@ -14,6 +14,7 @@ from adjourn.clarifications import exchange, log, protocol_files
 from adjourn.core.ask import Reply, Verb
 from adjourn.core.outcome import Exit
 from adjourn.system.run_files import checkpoint_path
+from adjourn.testing.values import settlement_of
 from tests.clarification.scene import ADA, DRAFT, QUESTIONS, TEN, Scene
 
 ANSWERS = {"Q1": "answer 1", "Q2": "answer 2", "Q3": "answer 3"}
@@ -105,7 +106,8 @@ def test_by_file_it_goes_on_as_well_and_once_however_often_the_file_is_touched(
     assert scene.look() == []
     assert inside.clarify(QUESTIONS, DRAFT, linger=0) == ANSWERS
     with scene.controller.store.read() as view:
-        assert {ask.settled_by for ask in view.asks(scene.task.id)} == {f"file:uid:{os.getuid()}"}
+        deciders = {settlement_of(ask).by for ask in view.asks(scene.task.id)}
+        assert deciders == {f"file:uid:{os.getuid()}"}
         assert view.task(scene.task.id).runs == 2
     assert scene.end(0).state == "succeeded"
     assert not path.exists()

@@ -358,6 +358,16 @@ def test_an_outage_of_the_api_pauses_and_a_refusal_before_the_first_answer_fails
     assert fake.shell.runs(fake.task)[0]["resumable"] is True
 
 
+def test_verbose_tells_of_steps_and_calls_as_they_happen(fake: Fake) -> None:
+    """A-R32."""
+    fake.play([Turn(calls=(bash("echo hi >> made.txt", name="toolu_A"),)), DONE])
+    told = fake.run(options=("--verbose",)).err
+    assert "adjourn: step 1" in told
+    assert "adjourn: call toolu_A waits for a person: Bash: " in told
+    fake.approve_all()
+    assert "adjourn: call toolu_A is done" in fake.resume("--verbose").err
+
+
 @pytest.mark.parametrize("victim", ["program", "driver"])
 # D-R17
 def test_whoever_is_killed_between_two_calls_the_session_goes_on(fake: Fake, victim: str) -> None:

@@ -112,3 +112,14 @@ def test_nothing_of_a_batch_that_does_not_stream_runs_before_all_of_it_is_decide
     assert real.lines() == ["C"]
     assert (real.work / "here").exists()
     assert (real.work / "long.txt").stat().st_size == 400_000
+
+
+def test_a_text_for_a_session_that_was_done_goes_on_in_it(real: Scene) -> None:
+    """A-R40, part 2 row 34."""
+    with real.model([DONE, Turn(text="Twice done.")]) as model:
+        real.run(expect=0)
+        assert real.resume("Do it twice.").out == "Twice done.\n"
+        assert any("Do it twice." in str(message) for message in model.asked[-1].body["messages"])
+    first, second = real.shell.runs(real.task)
+    assert first["provider_session_ref"] == second["provider_session_ref"]
+    assert second["resumed_from_run_id"] == first["run_id"]

@@ -107,6 +107,16 @@ def test_an_approved_command_is_executed_and_cannot_be_lost(fake: FakeScene) -> 
     assert fake.output("call_A") == "Process exited with code 0\nOutput:\nout\n"
 
 
+def test_verbose_tells_of_steps_and_calls_as_they_happen(fake: FakeScene) -> None:
+    """A-R32."""
+    fake.play(MAKES, AGAIN, DONE)
+    told = fake.run(options=("--verbose",)).err
+    assert "adjourn: step 1" in told
+    assert "adjourn: call call_A waits for a person: shell: echo hi >> made.txt" in told
+    fake.approve_all()
+    assert "adjourn: call call_A is done" in fake.resume("--verbose").err
+
+
 def test_a_rejection_is_the_output_of_the_call(fake: FakeScene) -> None:
     fake.play(MAKES, DONE)
     fake.run()

@@ -355,3 +355,14 @@ def test_several_calls_of_one_script_are_asked_about_together(real: Scene) -> No
         real.resume()
     assert sorted(real.lines()) == ["1", "2"]
     assert sorted(real.calls().values()) == ["done"] * 2
+
+
+def test_a_text_for_a_session_that_was_done_goes_on_in_it(real: Scene) -> None:
+    """A-R40, part 2 row 34."""
+    with real.model([DONE, Turn(text="Twice done.")]) as model:
+        real.run(expect=0)
+        assert real.resume("Do it twice.").out == "Twice done.\n"
+        assert "Do it twice." in str(said(model.asked[-1])[-1])
+    first, second = real.shell.runs(real.task)
+    assert first["provider_session_ref"] == second["provider_session_ref"]
+    assert second["resumed_from_run_id"] == first["run_id"]

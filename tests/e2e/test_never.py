@@ -180,7 +180,7 @@ def test_deciding_needs_enough_of_an_id_and_lists_what_matches(
         (["resume", task[:3], "--reject-all"], task),
         (["cancel", task[:3]], task),
     ]:
-        told = shell.adjourn(*words, expect=2)
+        told = shell.adjourn(*words, expect=3)
         assert "give at least 4 characters" in told.err
         assert name in told.err
     assert task in shell.adjourn("show", task[:3]).out  # looking needs no more than before

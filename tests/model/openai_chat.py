@@ -84,6 +84,7 @@ def _usage(turn: Turn) -> Body:
     total = turn.usage.input + turn.usage.output
     return {
         "prompt_tokens": turn.usage.input,
+        "prompt_tokens_details": {"cached_tokens": turn.usage.cached},
         "completion_tokens": turn.usage.output,
         "total_tokens": total,
     }

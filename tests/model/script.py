@@ -46,6 +46,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     input: int = 100
     output: int = 10
+    cached: int = 0  # of the input
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

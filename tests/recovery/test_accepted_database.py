@@ -94,7 +94,8 @@ def test_a_database_restored_at_any_commit_starts_nothing_twice(
     assert len(dumps) > 8
     known = {each: (state_of(each) / "seen.json").read_bytes() for each in (here, there)}
     accepts, other = (here, there) if accepter == "who ran it" else (there, here)
-    for dump in dumps[:-1] if sweep == "full" else dumps[2:-1:4]:
+    restored_at = dumps[:-1] if sweep == "full" else dumps[2:-1:4]
+    for dump in restored_at:
         promote(postgres, database, dump, programs[1])
         for each in (here, there):
             (state_of(each) / "seen.json").write_bytes(known[each])
@@ -109,6 +110,7 @@ def test_a_database_restored_at_any_commit_starts_nothing_twice(
             each.adjourn("worker", "--once", cwd=each.work)
             assert (here.work / "effects").read_text() == effects, f"restored at {dump.name}"
         assert accepts.adjourn("audit", "verify").out.startswith("Whole")
+    print(f"restored at {len(restored_at)} of {len(dumps)} commits: 0 double starts")
 
 
 def restored(here: Machine, server: Server, database: str) -> tuple[str, str]:

@@ -98,9 +98,10 @@ def test_prune_removes_the_locks_of_dead_supervisors_and_no_others(shell: Shell)
                 os.kill(worker.pid, signal.SIGKILL)
                 worker.wait()
         (locks / "young.lock").touch()  # somebody is about to hold it
+        (locks / "odd.lock").mkdir()  # no lock at all, and no reason to stop
         assert shell.json("prune", "--dry-run")["locks_removed"] == 2
         assert "Removed 2 locks of dead supervisors." in shell.adjourn("prune").out
-        assert len(list(locks.iterdir())) == 2
+        assert len(list(locks.iterdir())) == 3
         assert len(shell.json("worker", "--status")["workers"]) == 1
 
 

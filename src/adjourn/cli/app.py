@@ -149,6 +149,7 @@ def run(argv: list[str]) -> int:
     session = Session(wants_json=_wants_json(argv))
     try:
         _refuse_other_encodings(argv)
+        session.is_prompt = argv[:1] == ["-a"]
         code = _dispatch(_spelled_out(argv), session)
     except AdjournError as error:
         code = session.fail(error)
@@ -187,7 +188,7 @@ def _spelled_out(argv: list[str]) -> list[str]:
     if argv[:1] == ["-c"]:
         return ["resume", *argv[1:]]
     if argv[:1] == ["-a"]:
-        return ["run", "--prompt", *argv[1:]]  # also one word is a prompt here
+        return ["run", *argv[1:]]
     return [*_EARLIER.get(argv[0], argv[:1]), *argv[1:]] if argv else ["--help"]
 
 

@@ -39,6 +39,7 @@ class Session:
         self.verbose = False
         self.shows_all = False  # values and lists are not cut
         self.is_copy = True  # what it prints as JSON may be kept by others: secrets are taken out
+        self.is_prompt = False  # `-a`: also one word is a prompt
         self.given_store: str | None = None
         self.root = ""  # the store's directory, once it was found
         self._store: Store | None = None  # the one that was opened last
@@ -200,6 +201,11 @@ class Session:
 
             self._redactor = open_redactor()
         return self._redactor
+
+    @property
+    def redactor_of_text(self) -> "Redactor | None":
+        """What takes secrets out of text on stdout; nothing if a person looks at it there."""
+        return None if sys.stdout.isatty() else self.open_redactor()
 
     def fail(self, error: AdjournError) -> int:
         """Print what went wrong, why, and what helps; return the exit code."""

@@ -4,13 +4,23 @@ Short commands (inbox, approve, reject, answer, snooze, tasks) load this and not
 """
 
 from collections.abc import Sequence
+from typing import assert_never
 
 import msgspec
 
 from adjourn.controller import trust
 from adjourn.controller.context import Context
-from adjourn.controller.transaction import ADJOURN, Transaction
-from adjourn.core.ask import Ask, AskKind, Principal, Reply, Verb, refuse_settled
+from adjourn.controller.transaction import Transaction, call_asked_about
+from adjourn.core.ask import (
+    ApprovalAsk,
+    Ask,
+    Principal,
+    QuestionAsk,
+    Reply,
+    UncertainAsk,
+    Verb,
+    require_open,
+)
 from adjourn.core.call import COMMAND, Call, command_of, digest_of
 from adjourn.core.errors import (
     AdjournError,
@@ -37,11 +47,6 @@ _ASK_MOVES = {
     Verb.APPROVE: AskMove.APPROVE,
     Verb.REJECT: AskMove.REJECT,
     Verb.ANSWER: AskMove.ANSWER,
-}
-_KINDS = {
-    Verb.APPROVE: AskKind.APPROVAL,
-    Verb.REJECT: AskKind.APPROVAL,
-    Verb.ANSWER: AskKind.QUESTION,
 }
 _SNOOZING = {True: "ask_snoozed", False: "ask_woken"}
 
@@ -172,10 +177,10 @@ class Decisions:
         level = self._context.trust.weigh(tx.rows, ask, reply.verb, by=by, override=override)
 
         digest: str | None = None  # of what an approval lets start
-        if reply.verb is Verb.REJECT:
-            tx.move_call(ask.task_id, ask.call or 0, CallMove.REJECT)
-        elif reply.verb is Verb.APPROVE:
-            asked = call = tx.rows.call(ask.task_id, ask.call or 0)
+        if isinstance(ask, ApprovalAsk) and reply.verb is Verb.REJECT:
+            tx.move_call(ask.task_id, ask.call, CallMove.REJECT)
+        elif isinstance(ask, ApprovalAsk):
+            asked = call = tx.rows.call(ask.task_id, ask.call)
             if reply.edited is not None:
                 # Loaded here: most calls are approved as they are, and `approve` is a hot path
                 from adjourn.controller.edits import edit
@@ -197,10 +202,10 @@ class Decisions:
             by=by.name,
             level=level,
             digest=digest,
-            override=override if ask.terms.override else None,
+            override=override if _is_never_allowed(ask) else None,
         )
 
-    def _require_allowed(self, view: View, ask: Ask, call: Call) -> None:
+    def _require_allowed(self, view: View, ask: ApprovalAsk, call: Call) -> None:
         """Refuse to approve what the policies in force turn down now, or what an edit made never.
 
         Only what a policy once called never is judged again here, and what a person edited. All
@@ -225,8 +230,9 @@ class Decisions:
 
     def continue_tasks(self, tx: Transaction, settled: Sequence[Ask]) -> None:
         """Queue the tasks of these asks, or fail those whose rejection does that."""
-        for task_id, by in {ask.task_id: ask.settled_by for ask in settled}.items():
-            tx.go_on(tx.rows.task(task_id), by=by or ADJOURN)
+        deciders = {ask.task_id: ask.settlement.by for ask in settled if ask.settlement}
+        for task_id, by in deciders.items():
+            tx.go_on(tx.rows.task(task_id), by=by)
 
     def receipts(self, asks: Sequence[Ask]) -> list[Receipt]:
         """Return the proof of replies that were recorded."""
@@ -243,9 +249,10 @@ class Decisions:
 
         with self.store.read() as view:
             ask = view.ask(ask_id)
-            if not ask.is_open:
-                refuse_settled(ask)
-            task, call = view.task(ask.task_id), view.call(ask.task_id, ask.call or 0)
+            require_open(ask)
+            task, call = view.task(ask.task_id), call_asked_about(view, ask)
+            if call is None:
+                raise _misfit(ask, Verb.APPROVE)
             return changed(view, task, call, arguments, look=self._context.gate.look)[0]
 
     def with_files(self, reply: Reply) -> Reply:
@@ -271,8 +278,7 @@ class Decisions:
             snoozed: list[Ask] = []
             for ask_id in dict.fromkeys(ask_ids):
                 ask = tx.rows.ask(ask_id)
-                if not ask.is_open:
-                    refuse_settled(ask)
+                require_open(ask)
                 snoozed.append(tx.save_ask(ask, snoozed_until=until))
                 tx.tell(
                     ask.task_id, _SNOOZING[until is not None], by=by.name, ask=ask.id, until=until
@@ -282,58 +288,79 @@ class Decisions:
 
 def _require_fitting(view: View, ask: Ask, reply: Reply) -> None:
     """Refuse a reply that comes too late, or that this ask does not take."""
-    if not ask.is_open:
-        refuse_settled(ask)
-    if ask.kind is not _KINDS.get(reply.verb):
+    require_open(ask)
+    match ask:
+        case ApprovalAsk() if reply.verb in {Verb.APPROVE, Verb.REJECT}:
+            _require_fitting_decision(view, ask, reply)
+        case QuestionAsk() if reply.verb is Verb.ANSWER:
+            _require_fitting_answer(ask, reply)
+        case _:
+            raise _misfit(ask, reply.verb)
+    if reply.reason_to_override and not _is_never_allowed(ask):
         raise Misuse(
-            f"ask {ask.id} is of the kind {ask.kind}: {reply.verb} does not fit it",
-            way_out=_proper_verb(ask),
+            f"ask {ask.id} needs no override: your policy does not say never",
+            way_out=f"adjourn approve {ask.id}",
         )
-    if ask.review:
-        # Loaded here: most asks are no reviews, and `answer` is a hot path
-        from adjourn.core.review import review_of
 
-        if review_of(reply.text) is None:
-            choices = ", ".join(ask.choices)
-            raise Misuse(f"ask {ask.id} takes one of: {choices}", way_out=_proper_verb(ask))
-    elif ask.choices and reply.verb is Verb.ANSWER and reply.text not in ask.choices:
-        choices = ", ".join(visible(choice) for choice in ask.choices)
-        raise Misuse(f"ask {ask.id} takes one of: {choices}", way_out=_proper_verb(ask))
-    if ask.gate and reply.verb is Verb.APPROVE and reply.text is not None:
-        raise Misuse(
-            f"ask {ask.id} takes no value: its command has not started yet",
-            way_out=_proper_verb(ask),
-        )
-    if reply.verb is Verb.APPROVE and len((reply.text or "").encode()) > _LONGEST_VALUE:
-        raise Misuse(
-            f"a value may have {_LONGEST_VALUE:,} bytes: the process gets it in its environment",
-            way_out=_proper_verb(ask),
-        )
+
+def _is_never_allowed(ask: Ask) -> bool:
+    return isinstance(ask, ApprovalAsk) and ask.terms.override
+
+
+def _require_fitting_decision(view: View, ask: ApprovalAsk, reply: Reply) -> None:
+    if reply.verb is Verb.APPROVE and reply.text is not None:
+        if ask.gate:
+            raise Misuse(
+                f"ask {ask.id} takes no value: its command has not started yet",
+                way_out=_proper_verb(ask),
+            )
+        if len(reply.text.encode()) > _LONGEST_VALUE:
+            sentence = (
+                f"a value may have {_LONGEST_VALUE:,} bytes: the process gets it in its environment"
+            )
+            raise Misuse(sentence, way_out=_proper_verb(ask))
     if ask.terms.override and reply.verb is Verb.APPROVE and reply.edited is not None:
         raise NotAllowed(
             "your policy says never: an edit does not override that",
             way_out=f"adjourn reject {ask.id} --reason TEXT",
         )
-    if reply.reason_to_override and not ask.terms.override:
-        raise Misuse(
-            f"ask {ask.id} needs no override: your policy does not say never",
-            way_out=f"adjourn approve {ask.id}",
-        )
-    if reply.digest and ask.call and view.call(ask.task_id, ask.call).digest != reply.digest:
+    if reply.digest and view.call(ask.task_id, ask.call).digest != reply.digest:
         raise Conflict(
             "the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}"
         )
 
 
+def _require_fitting_answer(ask: QuestionAsk, reply: Reply) -> None:
+    if ask.review:
+        # Loaded here: most asks are no reviews, and `answer` is a hot path
+        from adjourn.core.review import review_of
+
+        is_fitting = review_of(reply.text) is not None
+    else:
+        is_fitting = not ask.choices or reply.text in ask.choices
+    if not is_fitting:
+        choices = ", ".join(visible(choice) for choice in ask.choices)
+        raise Misuse(f"ask {ask.id} takes one of: {choices}", way_out=_proper_verb(ask))
+
+
+def _misfit(ask: Ask, verb: Verb) -> Misuse:
+    return Misuse(
+        f"ask {ask.id} is of the kind {ask.kind}: {verb} does not fit it",
+        way_out=_proper_verb(ask),
+    )
+
+
 def _proper_verb(ask: Ask) -> str:
-    match ask.kind:
-        case AskKind.APPROVAL:
+    match ask:
+        case ApprovalAsk():
             return f"adjourn approve {ask.id}"
-        case AskKind.QUESTION:
+        case QuestionAsk():
             choice = ask.choices[0] if ask.choices else "TEXT"
             return command_line(["adjourn", "answer", ask.id, choice])
-        case AskKind.UNCERTAIN:
+        case UncertainAsk():
             return f"adjourn show {ask.task_id}"  # which names a command for each verdict
+        case _:
+            assert_never(ask)
 
 
 def _ask_named(view: View, text: str) -> str:

@@ -1,10 +1,16 @@
 """How the end of a run changes its task."""
 
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from adjourn.controller.standing import note_reach
-from adjourn.controller.transaction import ADJOURN, Transaction, approved_command, is_blocked
-from adjourn.core.ask import AskKind, AskReason, Terms
+from adjourn.controller.transaction import (
+    ADJOURN,
+    ApprovalDetails,
+    Transaction,
+    approved_command,
+    is_blocked,
+)
+from adjourn.core.ask import ApprovalAsk, AskReason
 from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, Command
 from adjourn.core.kept_documents import NOT_MADE, WHY
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
@@ -33,16 +39,6 @@ _EVENTS = {
     Move.PAUSE: "run_paused",
     Move.CANCEL: "run_canceled",
 }
-
-
-class Approval(TypedDict, total=False):
-    """What else there is to say of an ask for approval."""
-
-    manifest: str | None
-    gate: bool
-    terms: Terms
-    expires_after: int | None
-    replaces: str | None
 
 
 def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -> Task:
@@ -87,9 +83,16 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
             it_ran = f"it ran and left with exit code {run.exit_code}, which asks for approval"
             why = AskReason(reasons=(*own.reasons, it_ran), last_lines=last_lines)
             command = approved_command(task.spec, DEFAULT_VALUE, files=own.files)
-            told = Approval(manifest=manifest, terms=own.terms, expires_after=own.expires_after)
             return ask_for_approval(
-                tx, task, run, command, prompt=f"exit code {run.exit_code}", why=why, **told
+                tx,
+                task,
+                run,
+                command,
+                prompt=f"exit code {run.exit_code}",
+                why=why,
+                manifest=manifest,
+                terms=own.terms,
+                expires_after=own.expires_after,
             )
         case Interrupted(reason=reason, cause=cause):
             return interrupt(tx, task, run, message=reason, cause=cause)
@@ -118,10 +121,7 @@ def _withdraw_unmade(tx: Transaction, task: Task, run: Run) -> None:
 def ask_about(tx: Transaction, task: Task, run: Run, call: Call) -> Task:
     """Ask a person what became of a call of an agent that nobody saw end."""
     prompt = f"{call.tool_call_id}, {call.tool}, was started and nobody saw it end: did it run?"
-    _, asked = tx.open_ask(
-        task, run, AskKind.UNCERTAIN, prompt=prompt, call=call.number, label=call.label
-    )
-    return asked
+    return tx.open_uncertain(task, run, call.number, prompt=prompt, label=call.label)
 
 
 def _wait(tx: Transaction, task: Task, run: Run) -> Task:
@@ -133,7 +133,7 @@ def _wait(tx: Transaction, task: Task, run: Run) -> Task:
         tx.withdraw_asks(task)
         return end_run(tx, task, run, Move.FAIL, message="nobody settled it in time")
     if is_blocked(tx.rows, task):
-        approvals = any(ask.kind is AskKind.APPROVAL for ask in tx.rows.open_asks_of(task.id))
+        approvals = any(isinstance(ask, ApprovalAsk) for ask in tx.rows.open_asks_of(task.id))
         reason = PauseReason.TOOL_APPROVAL_REQUIRED if approvals else PauseReason.INPUT_REQUIRED
         return end_run(tx, task, run, Move.WAIT, reason=reason)
     if task.wish is Wish.PAUSE:  # it left by itself, but going on is for a person to say
@@ -150,13 +150,14 @@ def ask_for_approval(
     *,
     prompt: str,
     why: AskReason,
-    **told: Unpack[Approval],
+    expires_after: int | None,
+    **details: Unpack[ApprovalDetails],
 ) -> Task:
     """End a run by asking whether this command may run; the ask says first why it is asked."""
     call = tx.new_call(task, command, state=CallState.PENDING, by=None, ask=task.asks + 1)
     counted = tx.save(task, calls=call.number)
-    ask, asked = tx.open_ask(
-        counted, run, AskKind.APPROVAL, prompt=prompt, call=call.number, **told
+    ask, asked = tx.open_approval(
+        counted, run, call.number, prompt=prompt, expires_after=expires_after, **details
     )
     WHY.of(ask.id).keep(tx.rows, task.id, why)
     return end_run(tx, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)
@@ -168,9 +169,7 @@ def _ask_for_review(tx: Transaction, task: Task, run: Run, *, message: str | Non
     from adjourn.core.review import CHOICES, REVIEW
 
     prompt = f"is the work of {task.spec.item or task.id} good?"
-    _, asked = tx.open_ask(
-        task, run, AskKind.QUESTION, prompt=prompt, choices=CHOICES, key=REVIEW, review=True
-    )
+    _, asked = tx.open_question(task, run, prompt=prompt, key=REVIEW, choices=CHOICES, review=True)
     return end_run(tx, asked, run, Move.WAIT, reason=PauseReason.INPUT_REQUIRED, message=message)
 
 
@@ -219,7 +218,7 @@ def lose(tx: Transaction, task: Task, run: Run, *, proof: str = "") -> Task:
             " did it run to the end?"
         )
     prompt += "".join(f" It had begun {call.tool_call_id}, {call.tool}." for call in lost)
-    _, asked = tx.open_ask(task, run, AskKind.UNCERTAIN, prompt=prompt, call=run.call)
+    asked = tx.open_uncertain(task, run, run.call, prompt=prompt)
     message, reason = "lost without a trace", PauseReason.INPUT_REQUIRED
     return end_run(tx, asked, run, Move.LOSE, reason=reason, message=message)
 

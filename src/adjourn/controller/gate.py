@@ -9,10 +9,10 @@ from typing import Protocol
 import msgspec
 
 from adjourn.controller import endings
-from adjourn.controller.transaction import POLICY, Transaction, plain_command
+from adjourn.controller.transaction import POLICY, Transaction, approval_of, plain_command
 from adjourn.core import kept_documents
 from adjourn.core.agent.calls import files_of
-from adjourn.core.ask import Ask, AskReason
+from adjourn.core.ask import ApprovalAsk, AskReason
 from adjourn.core.call import (
     COMMAND,
     Call,
@@ -205,7 +205,7 @@ class PolicyGate:
         The files that it depends on, or the policy.
         """
         judgement, files = self.weigh(view, task, call.tool, call.body)
-        ask = view.ask_numbered(task.id, call.ask) if call.ask else None
+        ask = approval_of(view, call)
         shown = files_of(call.body)
         # A call that a person edited was not looked at. Where links lead counts for it all the
         # same.
@@ -254,7 +254,7 @@ class PolicyGate:
         if not was_looked_at and began_under == today == NO_POLICY and grounds is not Grounds.RULE:
             return None
         seen = self._observe(shown)
-        ask = view.ask_numbered(task.id, call.ask) if call.ask else None
+        ask = approval_of(view, call)
         judgement = self._judge_by((began_under, today), task, COMMAND, call.body, seen)
         approved = (
             approved_on(ask.terms) if ask else self._judge(began_under, task.spec, call.body, seen)
@@ -327,7 +327,7 @@ class PolicyGate:
 
 
 def _is_barred(
-    ask: Ask | None, judgement: Judgement, approved: Judgement, grounds: Grounds
+    ask: ApprovalAsk | None, judgement: Judgement, approved: Judgement, grounds: Grounds
 ) -> bool:
     """Say whether what let a call through is not enough any more."""
     if ask is None and grounds is Grounds.UNGATED:
@@ -335,7 +335,7 @@ def _is_barred(
     return is_stricter(judgement, than=approved)
 
 
-def _is_outgrown(ask: Ask | None, judgement: Judgement) -> bool:
+def _is_outgrown(ask: ApprovalAsk | None, judgement: Judgement) -> bool:
     """Say whether what let an agent's call through would not let it through now."""
     if ask:
         return is_stricter(judgement, than=approved_on(ask.terms))
@@ -386,7 +386,12 @@ def enter(tx: Transaction, task: Task, opening: Opening, *, by: str) -> Task:
 
 
 def hold(
-    tx: Transaction, task: Task, opening: Opening, *, prompt: str, instead_of: Ask | None = None
+    tx: Transaction,
+    task: Task,
+    opening: Opening,
+    *,
+    prompt: str,
+    instead_of: ApprovalAsk | None = None,
 ) -> Task:
     """Put a queued task's command before a person instead of starting it.
 

@@ -196,11 +196,11 @@ def require_readable(call: Call) -> None:
         if call.tool == COMMAND:
             command_of(call.body)
     except UnreadableRow:
-        raise UnreadableRow("call", call.id) from None
+        raise UnreadableRow.of("call", call.id) from None
 
 
 def _unreadable(body: bytes) -> UnreadableRow:
-    return UnreadableRow("call", f"with the digest {digest_of(body)[:12]}")
+    return UnreadableRow.of("call", f"with the digest {digest_of(body)[:12]}")
 
 
 def canonical(value: object) -> bytes:

@@ -2,12 +2,21 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import msgspec
 
 from adjourn.core.agent.calls import Look, Report, Spent, files_of
-from adjourn.core.ask import Approver, Ask, AskKind, AskReason
+from adjourn.core.ask import (
+    ApprovalAsk,
+    Approver,
+    Ask,
+    AskReason,
+    QuestionAsk,
+    Terms,
+    UncertainAsk,
+    expiry_of,
+)
 from adjourn.core.call import Call, Fate, arguments_of, digest_of
 from adjourn.core.diffstat import Diffstat
 from adjourn.core.errors import AdjournError, NothingRecorded, UnreadableRow
@@ -236,8 +245,8 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         asks=tuple(
             ask_doc(
                 ask,
-                scene.calls,
-                original=scene.originals.get(ask.call or 0),
+                scene.call_of(ask),
+                original=scene.original_of(ask),
                 why=scene.why.get(ask.id),
             )
             for ask in scene.asks
@@ -275,7 +284,7 @@ def _usage(report: Report | None) -> UsageDoc | msgspec.UnsetType:
 def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
     run = scene.run
     told = scene.report.message if scene.report else None
-    words = told or next((ask.manifest or ask.prompt for ask in scene.open_asks), None)
+    words = told or next((_words(ask) for ask in scene.open_asks), None)
     return msgspec.structs.replace(
         manifest,
         pause_reason=_reason(scene),
@@ -287,13 +296,30 @@ def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
     )
 
 
+def _words(ask: Ask) -> str:
+    """Return what the process says to an ask, or what adjourn says if it says nothing."""
+    return (ask.manifest if isinstance(ask, ApprovalAsk) else None) or ask.prompt
+
+
 def _reason(scene: Scene) -> ReasonDoc:
-    approvals = [ask for ask in scene.open_asks if ask.kind is AskKind.APPROVAL]
-    others = [ask for ask in scene.open_asks if ask.kind is not AskKind.APPROVAL]
+    calls: list[ToolCall] = []
+    questions: list[QuestionDoc] = []
+    for ask in scene.open_asks:
+        match ask:
+            case ApprovalAsk():
+                calls.append(_tool_call(scene.calls[ask.call]))
+            case QuestionAsk():
+                questions.append(
+                    QuestionDoc(question_id=ask.name, text=ask.prompt, choices=ask.choices)
+                )
+            case UncertainAsk():
+                questions.append(QuestionDoc(question_id=ask.id, text=ask.prompt, choices=()))
+            case _:
+                assert_never(ask)
     return ReasonDoc(
-        type=_reason_type(scene, has_approvals=bool(approvals)),
-        pending_tool_calls=tuple(_tool_call(scene.calls[ask.call or 0]) for ask in approvals),
-        questions=tuple(_question(ask) for ask in others),
+        type=_reason_type(scene, has_approvals=bool(calls)),
+        pending_tool_calls=tuple(calls),
+        questions=tuple(questions),
     )
 
 
@@ -324,20 +350,19 @@ def _tool_call(call: Call) -> ToolCall:
     )
 
 
-def _question(ask: Ask) -> QuestionDoc:
-    return QuestionDoc(question_id=ask.key or ask.id, text=ask.prompt, choices=ask.choices)
-
-
 def ask_doc(
     ask: Ask,
-    calls: dict[int, Call],
+    call: Call | None,
     *,
     original: bytes | None = None,
     why: AskReason | None = None,
 ) -> AskDoc:
-    """Describe one ask; `original` is its call as it was before somebody edited it."""
-    call = calls.get(ask.call or 0)
-    return AskDoc(
+    """Describe one ask and the call that it is about.
+
+    `original` is the call as it was before somebody edited it. Every ask has every key: what its
+    kind does not have is empty.
+    """
+    document = AskDoc(
         id=ask.id,
         task_id=ask.task_id,
         run_id=run_id(ask.task_id, ask.run),
@@ -346,23 +371,39 @@ def ask_doc(
         why=why.reasons if why else (),
         last_lines=why.last_lines if why else None,
         prompt=ask.prompt,
-        choices=ask.choices,
-        key=ask.key,
+        choices=(),
+        key=None,
         tool_call_id=call.tool_call_id if call else None,
         digest=call.digest if call else None,
-        manifest=ask.manifest,
+        manifest=None,
         created_at=stamp(ask.created_at),
-        settled_at=_moment(ask.settled_at),
-        settled_by=ask.settled_by,
-        level=ask.level,
+        settled_at=stamp(ask.settlement.at) if ask.settlement else None,
+        settled_by=ask.settlement.by if ask.settlement else None,
+        level=ask.settlement.level if ask.settlement else None,
         reply=ask.reply,
-        gate=ask.gate,
-        terms=TermsDoc(**msgspec.structs.asdict(ask.terms)),
-        replaces=ask.replaces,
-        expires_at=_moment(ask.expires_at),
+        gate=False,
+        terms=TermsDoc(**msgspec.structs.asdict(Terms())),
+        replaces=None,
+        expires_at=_moment(expiry_of(ask)),
         snoozed_until=_moment(ask.snoozed_until),
         original_digest=digest_of(original) if original is not None else None,
     )
+    match ask:
+        case ApprovalAsk():
+            return msgspec.structs.replace(
+                document,
+                key=ask.key,
+                manifest=ask.manifest,
+                gate=ask.gate,
+                terms=TermsDoc(**msgspec.structs.asdict(ask.terms)),
+                replaces=ask.replaces,
+            )
+        case QuestionAsk():
+            return msgspec.structs.replace(document, key=ask.key, choices=ask.choices)
+        case UncertainAsk():
+            return document
+        case _:
+            assert_never(ask)
 
 
 def _moment(at: int | None) -> str | None:

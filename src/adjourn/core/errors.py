@@ -219,19 +219,20 @@ class UnreadableRow(AdjournError):
 
     code = "unreadable"
 
-    def __init__(self, kind: str, name: str) -> None:
+    kind = "row"
+    name = ""
+
+    @classmethod
+    def of(cls, kind: str, name: str) -> "UnreadableRow":
+        """Return the error for one thing, by its kind and its name."""
         sentence = f"{kind} {name} cannot be read: its stored bytes are damaged"
-        super().__init__(sentence, way_out=_MEND)
-        self.kind = kind
-        self.name = name
+        error = cls(sentence, way_out="adjourn doctor")  # no command mends bytes; this names them
+        error.kind, error.name = kind, name
+        return error
 
     def note_in(self, left_out: "dict[str, UnreadableRow]") -> None:
         """Remember it among what was left out, once, so that somebody is told."""
         left_out[self.sentence] = self.with_traceback(None)
-
-
-# There is no command that mends bytes; this one names all that are damaged
-_MEND = "adjourn doctor"
 
 
 class StoreProblem(AdjournError):

@@ -20,6 +20,7 @@ from adjourn.core.diffstat import Noted
 from adjourn.core.digest import sha256
 from adjourn.core.errors import UnreadableRow
 from adjourn.core.plan.plan import Record
+from adjourn.core.resumption import FollowUp
 
 T = TypeVar("T")
 
@@ -109,7 +110,7 @@ def _decoded(body: bytes, decode: Callable[[bytes], T], name: str) -> T:
     try:
         return decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise UnreadableRow("document", name) from None
+        raise UnreadableRow.of("document", name) from None
 
 
 def _raw(name: str) -> TaskDocument[bytes]:
@@ -158,6 +159,7 @@ RESPONSE = _raw("response")  # the digest of the response file that was taken
 BATCH = _json("batch", list[int])  # the numbers of the newest calls; 0: its driver just makes it
 # The numbers of calls that were approved and never made, although their task had ended
 NOT_MADE = _json("not_made", list[int])
+FOLLOW_UPS = _json("follow_ups", list[FollowUp])  # what people said to an agent that had left
 BEGAN = _number("began")  # how many messages belong to sessions before the last restart
 HEAD = _raw("head")  # what its workspace had checked out at a pause (supervision.workspace_notes)
 BEFORE = _raw("before")  # its workspace before it began (workspace.sketch)

@@ -17,6 +17,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool = False
     error: str | None = None
     output: str = ""
+    errors: str = ""  # the end of its stderr, of one that may ask for approval
     left: Left | None = None
     # The digest of what was executed, where it was let through by its digest
     program: str | None = None
@@ -45,6 +46,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     settled_asks: bool = False
     open_children: tuple[str, ...] = ()
     ended_children: bool = False
+    asks_by_exit_code: bool = True  # whether exit codes 10 and 90 without asks ask for approval
     was_approved: bool = False
     approved_manifest: str | None = None
     told: str | None = None  # what a driver said of its run

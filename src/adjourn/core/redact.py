@@ -7,20 +7,24 @@ What is hashed, run, or shown to whoever decides stays whole.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, assert_never, cast
 
 import msgspec
 
-from adjourn.core.agent.calls import Report
-from adjourn.core.ask import Ask
+from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, UncertainAsk
 from adjourn.core.call import Bytes, Call, Json, arguments_of, canonical, exact
 from adjourn.core.errors import Misuse
-from adjourn.core.scene import Scene
 from adjourn.core.task import Run, Task
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # `inbox` loads this where nobody looks, and needs none of what these bring
+    from adjourn.core.agent.calls import Report
+    from adjourn.core.scene import Scene
 
 LONGEST_PATTERN = 300
 Value = TypeVar("Value")
-HasMessage = TypeVar("HasMessage", Task, Run, Report)
+HasMessage = TypeVar("HasMessage", Task, Run, "Report")
 
 _MARK = re.compile("‹redacted [0-9]+ bytes›")
 _RENDERED_MARK = r"\\u\{2039\}(redacted [0-9]+ bytes)\\u\{203a\}"
@@ -196,7 +200,7 @@ class Redactor:
 
     # --- what a rendered copy is made of ----------------------------------------------------------
 
-    def scene(self, scene: Scene) -> Scene:
+    def scene(self, scene: "Scene") -> "Scene":
         """Return a task with what belongs to it, as it may leave the store.
 
         Digests stay those of the whole bytes.
@@ -229,15 +233,26 @@ class Redactor:
 
     def ask(self, ask: Ask) -> Ask:
         """Return an ask as it may leave the store."""
-        return msgspec.structs.replace(
-            ask,
-            prompt=self.text(ask.prompt),
-            # Its id names it, too
-            key=ask.key if ask.key is None or self.text(ask.key) == ask.key else None,
-            manifest=self._optional(ask.manifest),
-            reply=self._optional(ask.reply),
-            choices=tuple(self.text(choice) for choice in ask.choices),
-        )
+        settled = ask.settlement
+        if settled:
+            settled = msgspec.structs.replace(settled, reply=self._optional(settled.reply))
+        clean = msgspec.structs.replace(ask, prompt=self.text(ask.prompt), settlement=settled)
+        match clean:
+            case ApprovalAsk():
+                return msgspec.structs.replace(
+                    clean, key=self._key(clean.key), manifest=self._optional(clean.manifest)
+                )
+            case QuestionAsk():
+                choices = tuple(self.text(choice) for choice in clean.choices)
+                return msgspec.structs.replace(clean, key=self._key(clean.key), choices=choices)
+            case UncertainAsk():
+                return clean
+            case _:
+                assert_never(clean)
+
+    def _key(self, key: str | None) -> str | None:
+        """Return a key, or nothing if it holds a secret: its ask has an id, too."""
+        return key if key is None or self.text(key) == key else None
 
     def call(self, call: Call) -> Call:
         """Return a call as it may leave the store."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from adjourn.core.ask import Ask, AskKind, Reply, Verb, refuse_settled
+from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, Reply, Verb, require_open
 from adjourn.core.errors import Conflict, Misuse, NotAllowed
 from adjourn.core.text.render import visible
 
@@ -38,6 +38,13 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
 
 
 PLAIN = Resumption()
+
+
+class FollowUp(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person said to an agent that had left, and how many reviews came before it."""
+
+    text: str
+    reviews: int = 0
 
 
 def replies_of(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
@@ -72,7 +79,7 @@ def _decisions(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
     rejected = {_named(word, asks).id for word in resumption.reject}
     if approved & rejected:
         raise Misuse("a call cannot be both approved and rejected", way_out="adjourn resume --help")
-    pending = [ask for ask in asks if ask.is_open and ask.kind is AskKind.APPROVAL]
+    pending = [ask for ask in asks if ask.is_open and isinstance(ask, ApprovalAsk)]
     if not pending:
         raise Conflict("no call is pending", way_out="adjourn inbox")
     covered = [
@@ -102,13 +109,13 @@ def _decision(resumption: Resumption, ask: Ask, *, approved: set[str], rejected:
     return Reply(ask_id=ask.id, verb=Verb.REJECT, text=resumption.reason)
 
 
-def _named(word: str, asks: Sequence[Ask]) -> Ask:
-    for ask in asks:
-        if ask.kind is AskKind.APPROVAL and word in {ask.tool_call_id, ask.id}:
-            return ask if ask.is_open else refuse_settled(ask)
-    pending = ", ".join(
-        visible(ask.tool_call_id) for ask in asks if ask.is_open and ask.kind is AskKind.APPROVAL
-    )
+def _named(word: str, asks: Sequence[Ask]) -> ApprovalAsk:
+    approvals = [ask for ask in asks if isinstance(ask, ApprovalAsk)]
+    for ask in approvals:
+        if word in {ask.tool_call_id, ask.id}:
+            require_open(ask)
+            return ask
+    pending = ", ".join(visible(ask.tool_call_id) for ask in approvals if ask.is_open)
     if not pending:
         raise Conflict("no call is pending", way_out="adjourn inbox")
     raise Misuse(
@@ -117,24 +124,24 @@ def _named(word: str, asks: Sequence[Ask]) -> Ask:
 
 
 def _the_answer(text: str, asks: Sequence[Ask]) -> Reply:
-    questions = [ask for ask in asks if ask.kind is AskKind.QUESTION]
+    questions = [ask for ask in asks if isinstance(ask, QuestionAsk)]
     unanswered = [ask for ask in questions if ask.is_open]
     if len(unanswered) == 1:
         return Reply(ask_id=unanswered[0].id, verb=Verb.ANSWER, text=text)
     if not unanswered and questions:
-        refuse_settled(questions[-1])
-    keys = ", ".join(visible(ask.key or ask.id) for ask in unanswered) or "none"
+        require_open(questions[-1])
+    keys = ", ".join(visible(ask.name) for ask in unanswered) or "none"
     way_out = "say --answer KEY=TEXT for each" if unanswered else "leave the text out"
     raise Misuse(f"a text needs exactly one open question; open: {keys}", way_out=way_out)
 
 
 def _keyed_answer(words: str, asks: Sequence[Ask]) -> Reply:
-    open_keys = [ask for ask in asks if ask.is_open and ask.kind is AskKind.QUESTION]
+    open_keys = [ask for ask in asks if ask.is_open and isinstance(ask, QuestionAsk)]
     for ask in open_keys:
         for name in (ask.key, ask.id):
             if name and words.startswith(f"{name}="):
                 return Reply(ask_id=ask.id, verb=Verb.ANSWER, text=words.removeprefix(f"{name}="))
-    keys = ", ".join(visible(ask.key or ask.id) for ask in open_keys) or "none"
+    keys = ", ".join(visible(ask.name) for ask in open_keys) or "none"
     raise Misuse(
         f"--answer {visible(words)} fits no open question; open: {keys}",
         way_out="say --answer KEY=TEXT",

@@ -3,7 +3,7 @@
 import msgspec
 
 from adjourn.core.agent.calls import Report
-from adjourn.core.ask import Ask, AskReason
+from adjourn.core.ask import Ask, AskReason, number_of_call
 from adjourn.core.call import Call
 from adjourn.core.diffstat import Diffstat
 from adjourn.core.task import Run, Task
@@ -34,3 +34,13 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     def unmade_calls(self) -> tuple[Call, ...]:
         """The calls that were approved, and that an agent never made before its task ended."""
         return tuple(call for call in self.all_calls if call.number in self.not_made)
+
+    def call_of(self, ask: Ask) -> Call | None:
+        """Return the call that an ask is about; a question is about none."""
+        number = number_of_call(ask)
+        return None if number is None else self.calls.get(number)
+
+    def original_of(self, ask: Ask) -> bytes | None:
+        """Return the call of an ask as it was before somebody edited it, if somebody did."""
+        number = number_of_call(ask)
+        return None if number is None else self.originals.get(number)

@@ -134,7 +134,11 @@ class LocalProcesses(LocalSupervisors):
             if self._left_by and exit_.may_leave_asks
             else None
         )
-        return Ended(msgspec.structs.replace(exit_, output=last_output(place), left=left))
+        # What it said before it left is part of the ask for approval
+        errors = last_output(place, "stderr") if exit_.wants_a_person else ""
+        return Ended(
+            msgspec.structs.replace(exit_, output=last_output(place), errors=errors, left=left)
+        )
 
 
 class SharedProcesses(SharedSupervisors, LocalProcesses):

@@ -73,6 +73,8 @@ def remove_dead(root: str, *, needed: set[str], dry_run: bool = False) -> int:
     count = 0
     for name in _names(place):
         path = os.path.join(place, name)
+        if not os.path.isfile(path):
+            continue  # whatever it is, it is no lock of ours
         try:
             is_dead = os.path.getsize(path) > 0 and not lock.is_held(path)
             if is_dead and name.removesuffix(".lock") not in needed:

@@ -54,13 +54,16 @@ def _with_asks(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the 
 def _needs_a_person(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
     if standing.open_children or standing.ended_children:
         return Waits()
+    if not standing.asks_by_exit_code:
+        return Failed(ending(exit))
     manifest = last_json_object(exit.output)
     if standing.was_approved and manifest in {None, standing.approved_manifest}:
         return Failed(
             f"it was approved, and left with exit code {exit.code} again: does it read "
             "AUTO_APPROVAL?"
         )
-    return WantsApproval(manifest, None if manifest else last_lines(exit.output))
+    said = exit.errors if exit.errors.strip() else exit.output
+    return WantsApproval(manifest, None if manifest else last_lines(said))
 
 
 def ending(exit: Exit) -> str:  # noqa: A002 -- the word for it
@@ -75,7 +78,7 @@ def last_line(output: str) -> str | None:
 
 
 def last_lines(output: str) -> str | None:
-    """Return the last few lines of an output."""
+    """Return the last few lines of an output, in which an error mostly stands."""
     lines = output.rstrip().splitlines()[-_LAST_LINES:]
     return "\n".join(line[:_LINE] for line in lines) or None
 

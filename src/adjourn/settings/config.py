@@ -56,6 +56,7 @@ KEYS = (
     "revoked_signers",
     "redact",
     "pause_on_approval",
+    "exit_codes",
 )
 _LARGEST = 1024 * 1024
 
@@ -180,3 +181,21 @@ def wants_pauses() -> bool:
             way_out="see docs/reference/config.md",
         )
     return given
+
+
+EXIT_CODES = "ADJOURN_EXIT_CODES"
+
+
+def exit_codes_setting() -> str:
+    """Return what exit codes 10 and 90 of a command that asked nothing mean: `ask` or `none`.
+
+    The environment says so, or `exit_codes` in the config.
+    """
+    config = read_config() if EXIT_CODES not in os.environ and has_config() else None
+    given = config.content.get("exit_codes", "ask") if config else os.environ.get(EXIT_CODES, "ask")
+    if given not in ("ask", "none"):
+        where = f"{config.path}: `exit_codes`" if config else EXIT_CODES
+        raise Misuse(
+            f'{where} must be "ask" or "none"', way_out="adjourn run --exit-codes none -- COMMAND"
+        )
+    return str(given)

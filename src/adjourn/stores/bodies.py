@@ -68,7 +68,7 @@ def event_of(task_id: str, body: bytes) -> Event:
     try:
         event = _event_bodies.decode(body)
     except (msgspec.MsgspecError, ValueError):
-        raise UnreadableRow("event", f"of task {task_id}") from None
+        raise UnreadableRow.of("event", f"of task {task_id}") from None
     return Event(task_id=task_id, kind=event.kind, by=event.by, at=event.at, facts=event.facts)
 
 

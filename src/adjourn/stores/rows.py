@@ -409,7 +409,7 @@ class StoreRows:
         try:
             return msgspec.msgpack.decode(row[0], type=Outbox) if row else None
         except (msgspec.MsgspecError, ValueError):
-            UnreadableRow("outbox", notifier).note_in(self.unreadable)
+            UnreadableRow.of("outbox", notifier).note_in(self.unreadable)
             return None
 
     def save_outbox(self, notifier: str, outbox: "Outbox") -> None:

@@ -99,14 +99,14 @@ def settled_blocks(scene: Scene, *, cut: Cut) -> list[Block]:
     """Lay out how the asks of the last run were settled: by whom, at which level, as what."""
     blocks: list[Block] = []
     for ask in scene.asks:
-        if ask.is_open:
+        settled = ask.settlement
+        if settled is None:
             continue
-        level = f" ({ask.level})" if ask.level else ""
-        reply = f": {prose(ask.reply)}" if ask.reply else ""
-        by = prose(ask.settled_by or "adjourn")
-        blocks.append(line(f"  {ask.kind} {ask.id} was {ask.state} by {by}{level}{reply}"))
-        call = scene.calls.get(ask.call or 0)
-        original = scene.originals.get(ask.call or 0)
+        level = f" ({settled.level})" if settled.level else ""
+        reply = f": {prose(settled.reply)}" if settled.reply else ""
+        by = prose(settled.by)
+        blocks.append(line(f"  {ask.kind} {ask.id} was {settled.state} by {by}{level}{reply}"))
+        call, original = scene.call_of(ask), scene.original_of(ask)
         if call and original:
             blocks += edit_blocks(call, original, cut=cut)
     return [line("settled"), *blocks] if blocks else []

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from adjourn.controller.controller import Controller
-from adjourn.core.ask import AskKind, Principal
+from adjourn.core.ask import Principal, UncertainAsk
 from adjourn.core.call import require_readable
 from adjourn.core.errors import AdjournError, NotAllowed, StoreRefused, UnreadableRow
 from adjourn.core.kept_documents import BATCH, BEGAN, CHANGES, CLARIFICATION, TaskDocument
@@ -361,7 +361,7 @@ def _leftovers(root: str, controller: Controller) -> Findings:
 def _waiting(root: str, controller: Controller) -> Findings:
     with controller.store.read() as view:
         queued = view.tasks(states=(TaskState.QUEUED,), limit=_MANY)
-        uncertain = [ask for ask in view.open_asks(limit=_MANY) if ask.kind is AskKind.UNCERTAIN]
+        uncertain = [ask for ask in view.open_asks(limit=_MANY) if isinstance(ask, UncertainAsk)]
     pools = {about.pool for about in living(root).values() if about.pool}
     alive = f"workers of {', '.join(sorted(pools))} are alive"
     yield _fine("worker", alive if pools else "none is alive; `resume` does without")

@@ -11,7 +11,7 @@ from adjourn.core.task import DEFAULT_GRACE, Spec
 from adjourn.core.text.render import visible
 from adjourn.core.text.when import stamp
 from adjourn.runners import find_kind
-from adjourn.settings.config import wants_pauses
+from adjourn.settings.config import exit_codes_setting, wants_pauses
 from adjourn.system.clock import now
 from adjourn.system.plan_lock import Executor, hold, holder
 from adjourn.wiring.runners import RUNNERS, Work, command_work, prompt_work
@@ -121,6 +121,7 @@ def _spec(plan: Plan, item: Item, *, review: bool, parent_run: str | None) -> Sp
         **_work(plan, item),
         workspace=plan.workspace,
         pause_on_approval=is_gated(item),
+        asks_by_exit_code=exit_codes_setting() == "ask",
         parent_run=parent_run,
         plan=plan.path,
         item=item.id,

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from adjourn.controller.controller import Controller
+from adjourn.core.ask import ApprovalAsk
 from adjourn.core.call import COMMAND, Call, Command, Json, arguments_of, portable
 from adjourn.core.errors import BadPolicy, Conflict, Misuse, UnreadableRow
 from adjourn.core.policy.commands import SHELL_TOOLS, all_steps, programs_of, steps_of, words_of
@@ -105,7 +106,7 @@ def wanted_of_ask(
 ) -> Wanted:
     """Return what an ask is about; only what stands before a gate can ever run by itself."""
     ask = controller.decisions.find_ask(text)
-    if not ask.gate or ask.call is None:
+    if not isinstance(ask, ApprovalAsk) or not ask.gate:
         raise Misuse(
             f"ask {ask.id} is a process's own question, which no rule answers",
             way_out=f"adjourn show {ask.task_id}",

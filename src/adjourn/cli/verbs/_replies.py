@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from adjourn.cli.session import Session
 from adjourn.controller.decisions import Decisions
+from adjourn.controller.transaction import call_asked_about
 from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.errors import Misuse, NotFound, StoreProblem
 from adjourn.core.states import AskState, TaskState
@@ -90,7 +91,7 @@ def print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask]
 def _print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask]) -> None:
     receipts = decisions.receipts(settled)
     with decisions.store.read() as view:
-        calls = [view.call(ask.task_id, ask.call) if ask.call else None for ask in settled]
+        calls = [call_asked_about(view, ask) for ask in settled]
         tasks = {ask.task_id: view.task(ask.task_id) for ask in settled}
 
     if session.wants_json:
@@ -105,8 +106,7 @@ def _print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask
         with decisions.store.read() as view:
             original = ORIGINAL.read_of(view, only) if only else None
         docs = [
-            ask_doc(ask, {call.number: call} if call else {}, original=original)
-            for ask, call in zip(settled, calls, strict=True)
+            ask_doc(ask, call, original=original) for ask, call in zip(settled, calls, strict=True)
         ]
         session.print_document(
             {
@@ -124,7 +124,7 @@ def _print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask
         said = f": {visible(ask.reply)}" if ask.reply else ""
         receipt = by_ask[ask.id]
         session.print(f"{ask.state} {ask.id}{said}")
-        session.print(f"receipt {receipt.token} {ask.level} by {visible(receipt.by)}")
+        session.print(f"receipt {receipt.token} {receipt.level} by {visible(receipt.by)}")
         if ask.state is AskState.APPROVED and call:
             session.print("what runs:")
             session.show(call_blocks(call, cut=session.cut(call.task_id)))
@@ -152,6 +152,10 @@ def _what_next(session: Session, task: Task, *, has_worker: bool) -> str:
 def warn_receipts(session: Session, decisions: Decisions, task: Task) -> None:
     """Print a receipt for each settled ask of a task's run, as the task stood at that time."""
     with decisions.store.read() as view:
-        settled = [ask for ask in view.asks_of_run(task.id, task.runs) if ask.level]
+        settled = [
+            ask
+            for ask in view.asks_of_run(task.id, task.runs)
+            if ask.settlement and ask.settlement.level
+        ]
     for receipt in decisions.receipts(settled):
         session.warn(f"receipt {receipt.token} {receipt.level} by {visible(receipt.by)}")

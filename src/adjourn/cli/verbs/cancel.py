@@ -17,8 +17,5 @@ def command(session: Session, *, task: str) -> int:
     """
     controller = session.open_controller()
     by = session.principal(controller.decisions)
-    return stop(
-        session,
-        controller,
-        controller.tasks.cancel(controller.decisions.find_task(task, shortest=ENOUGH).id, by=by),
-    )
+    found = controller.decisions.find_task(task, shortest=ENOUGH)
+    return stop(session, controller, controller.tasks.cancel(found.id, by=by))

@@ -1,15 +1,19 @@
 """adjourn inbox: what waits for a person."""
 
+from typing import assert_never
+
 import click
+import msgspec
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.core.ask import Ask, AskKind
+from adjourn.controller.transaction import call_asked_about
+from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, UncertainAsk
 from adjourn.core.call import COMMAND, Call, require_readable
 from adjourn.core.errors import UnreadableRow
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-from adjourn.core.text.render import clipped, title, visible
+from adjourn.core.text.render import clipped, prose, title
 from adjourn.core.text.when import ago, span
 from adjourn.ports.store import View
 from adjourn.views.block import BLANK, Table
@@ -19,7 +23,8 @@ from adjourn.wiring import find_unattended
 
 TYPE_CHECKING = False
 
-if TYPE_CHECKING:  # start-up is a hot path
+if TYPE_CHECKING:  # start-up is a hot path; at a terminal no secrets are taken out
+    from adjourn.core.redact import Redactor
     from adjourn.views.paused import PausedTask
 
 _MANY = 20  # queued tasks that are looked at
@@ -67,7 +72,7 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
             from adjourn.views.paused import paused_doc
 
             docs = [
-                ask_doc(ask, _calls_of(view, ask), why=WHY.of(ask.id).read(view, ask.task_id))
+                ask_doc(ask, _call_of(view, ask), why=WHY.of(ask.id).read(view, ask.task_id))
                 for ask in found[:limit]
             ]
             found_paused = _paused(view, limit)
@@ -81,7 +86,8 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
             }
             session.print_document(document)
             return
-        rows = [_row(view, ask, moment) for ask in found[:limit]]
+        redactor = session.redactor_of_text if found else None
+        rows = [_row(view, ask, moment, redactor) for ask in found[:limit]]
         queued = view.tasks(states=(TaskState.QUEUED,), limit=_MANY)
         # Those belong to the whole inbox, below its asks
         paused = [] if snoozed or start else _paused(view, limit)
@@ -91,6 +97,10 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
         # Most inboxes have none (bench start)
         from adjourn.views.paused import paused_blocks
 
+        if redactor := session.redactor_of_text:
+            paused = [
+                msgspec.structs.replace(each, task=redactor.task(each.task)) for each in paused
+            ]
         between = [BLANK] if rows else []
         session.show([*between, *paused_blocks(paused, session.commands, now=moment)])
     if stuck := find_unattended(session.root, queued, now=moment):
@@ -118,37 +128,51 @@ def _paused(view: View, limit: int) -> "list[PausedTask]":
     return found
 
 
-def _calls_of(view: View, ask: Ask) -> dict[int, Call]:
-    if ask.call is None:
-        return {}
+def _call_of(view: View, ask: Ask) -> Call | None:
     try:
-        call = view.call(ask.task_id, ask.call)
-        require_readable(call)
+        call = call_asked_about(view, ask)
+        if call:
+            require_readable(call)
     except UnreadableRow as error:
         error.note_in(view.unreadable)
-        return {}
-    return {ask.call: call}
+        return None
+    return call
 
 
-def _row(view: View, ask: Ask, moment: int) -> tuple[str, str, str, str, str]:
-    rest = (ask.snoozed_until or 0) - moment
-    when = f"in {span(rest)}" if rest > 0 else ago(ask.created_at, now=moment)
+def _row(
+    view: View, ask: Ask, moment: int, redactor: "Redactor | None"
+) -> tuple[str, str, str, str, str]:
+    until = ask.snoozed_until
+    when = ago(ask.created_at, now=moment)
+    if until is not None and until > moment:
+        when = f"in {span(until - moment)}"
     try:
-        what = _gist(view, ask, view.task(ask.task_id))
+        what = _gist(view, ask, view.task(ask.task_id), redactor)
     except UnreadableRow as error:
         error.note_in(view.unreadable)
         what = f"({error.kind} cannot be read)"
     return (short(ask.id), ask.kind, short(ask.task_id), when, what)
 
 
-def _gist(view: View, ask: Ask, task: Task) -> str:
+def _gist(view: View, ask: Ask, task: Task, redactor: "Redactor | None") -> str:
     """Return the question, the call of an agent, or the command that waits for a start."""
-    is_of_agent = task.spec.is_driven and ask.call is not None
-    if ask.kind is AskKind.QUESTION or (is_of_agent and ask.kind is AskKind.UNCERTAIN):
-        return clipped(visible(ask.prompt), columns=GIST)
-    call = view.call(task.id, ask.call) if is_of_agent and ask.call else None
-    what = gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
-    return f"never: {what}" if ask.terms.override else what
+    if redactor:
+        ask, task = redactor.ask(ask), redactor.task(task)
+    match ask:
+        case QuestionAsk():
+            return clipped(prose(ask.prompt), columns=GIST)
+        case UncertainAsk() if task.spec.is_driven:
+            return clipped(prose(ask.prompt), columns=GIST)
+        case UncertainAsk():
+            return title(task.spec, columns=GIST)
+        case ApprovalAsk():
+            call = view.call(task.id, ask.call) if task.spec.is_driven else None
+            if call and redactor:
+                call = redactor.call(call)
+            what = gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
+            return f"never: {what}" if ask.terms.override else what
+        case _:
+            assert_never(ask)
 
 
 def _print(

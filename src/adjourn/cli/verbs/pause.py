@@ -14,8 +14,5 @@ def command(session: Session, *, task: str) -> int:
     """Interrupt a running task and wait until its process has left. It can be resumed."""
     controller = session.open_controller()
     by = session.principal(controller.decisions)
-    return stop(
-        session,
-        controller,
-        controller.tasks.pause(controller.decisions.find_task(task, shortest=ENOUGH).id, by=by),
-    )
+    found = controller.decisions.find_task(task, shortest=ENOUGH)
+    return stop(session, controller, controller.tasks.pause(found.id, by=by))

@@ -7,6 +7,7 @@ import click
 from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervising
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
+from adjourn.cli.verbs._workspace import require_own_repository
 from adjourn.controller.controller import Controller
 from adjourn.controller.decisions import ENOUGH
 from adjourn.core.errors import Misuse
@@ -56,8 +57,14 @@ _LIMITS = ("max_steps", "max_tokens", "max_cost")
 @click.option(
     "--detach", is_flag=True, help="Return at once; a copy of this command supervises the task."
 )
-def command(session: Session, *, task: str, detach: bool, accept: bool, **words: Any) -> int:
+@click.option("--workspace", metavar="PATH", help="Where it runs, if that is not around here.")
+def command(
+    session: Session, *, task: str, detach: bool, accept: bool, workspace: str | None, **words: Any
+) -> int:
     """Go on with the task ID: a task id, a checkpoint id, or a unique prefix.
+
+    TEXT answers the one open question. Where nothing is open, it is what you say next to an agent
+    that was done or is paused: the task goes on in the same conversation.
 
     With decisions it is final: a pending call that is not named is rejected. Without any, a task
     whose asks are open is left as it is: its manifest is printed again and the exit code is 10.
@@ -70,10 +77,12 @@ def command(session: Session, *, task: str, detach: bool, accept: bool, **words:
         return _accepted(session, task, resumption)
     if detach:
         return run_detached(
-            session, lambda controller: _queued(session, controller, task, resumption)
+            session, lambda controller: _queued(session, controller, task, workspace, resumption)
         )
     with supervising(session) as (controller, supervisor):
-        found = _queued(session, controller, task, resumption, supervisor=supervisor.name)
+        found = _queued(
+            session, controller, task, workspace, resumption, supervisor=supervisor.name
+        )
         return report(session, controller, run_to_the_end(session, supervisor, found))
 
 
@@ -94,6 +103,7 @@ def _queued(
     session: Session,
     controller: Controller,
     text: str,
+    workspace: str | None,
     resumption: Resumption,
     *,
     supervisor: str | None = None,
@@ -105,6 +115,7 @@ def _queued(
 
         require_resumable(controller, task)
     require_workspace(controller, task)
+    require_own_repository(session, task, verb="resume", named=workspace)
     setup: str | None = None
     if resumption.limits:
         from adjourn.wiring.runners import setup_with_limits  # seldom needed

@@ -22,7 +22,7 @@ from adjourn.core.errors import Misuse
 from adjourn.core.states import ENDED
 from adjourn.core.task import DEFAULT_GRACE, DEFAULT_POOL, Spec, Task
 from adjourn.core.text.render import visible
-from adjourn.settings.config import wants_pauses
+from adjourn.settings.config import exit_codes_setting, wants_pauses
 from adjourn.wiring.runners import (
     DEFAULT_AGENT,
     RunnerNames,
@@ -42,7 +42,7 @@ class Given(TypedDict):
     pool: str
     expires: int | None
     pause_on_approval: bool | None
-    is_prompt: bool
+    exit_codes: str | None
     runner: str | None
     options: tuple[str, ...]
     model: str | None
@@ -69,14 +69,21 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "max_cost", "on_tex
     help="Ask before it starts, unless the policy lets it run; exit 10. Agents of others ask"
     " unless told not to.",
 )
-@click.option("--prompt", "is_prompt", is_flag=True, hidden=True)
+@click.option(
+    "--exit-codes",
+    type=click.Choice(["ask", "none"]),
+    help="What exit codes 10 and 90 of COMMAND mean if it asked nothing: a request for approval"
+    " (ask), or a failure (none).",
+)
 @click.option(
     "--runner",
     type=AnyOf(RunnerNames(of_agents=True)),
     help="Who works on PROMPT (default: agent, the built-in one).",
 )
 @click.option(
-    "--model", metavar="NAME", help="The model that the agent asks: openai:NAME, anthropic:NAME."
+    "--model",
+    metavar="NAME",
+    help="The model that the agent asks: openai:NAME, anthropic:NAME, PROVIDER:NAME.",
 )
 @click.option(
     "--base-url", metavar="URL", help="Where the model's server is, if it is one of your own."
@@ -141,7 +148,7 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
     stops before each call that the policy does not let pass.
     """
     options = (*given["options"], *_settings(given))
-    work = _work(session, context, given["runner"], options, is_prompt=given["is_prompt"])
+    work = _work(session, context, given["runner"], options)
     kind = find_kind(work.get("runner", "command"))
     is_gated = given["pause_on_approval"]
     if is_gated is None:
@@ -157,6 +164,7 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
         expires_after=given["expires"],
         parent_run=find_parent_run(session),
         pause_on_approval=is_gated,
+        asks_by_exit_code=(given["exit_codes"] or exit_codes_setting()) == "ask",
     )
     # Names what a script starts, so that the script finds it again when it is run again
     key = f"run:{spec.workspace}\0" + "\0".join((*spec.argv, spec.prompt or ""))
@@ -196,8 +204,6 @@ def _work(
     context: click.Context,
     runner: str | None,
     options: tuple[str, ...],
-    *,
-    is_prompt: bool,
 ) -> Work:
     """Return what is to be done: a command after two dashes, or a prompt before them."""
     argv: list[str] = context.meta.get("command", [])
@@ -208,7 +214,7 @@ def _work(
         raise Misuse(f"no such option: {visible(unknown)}", way_out="adjourn run --help")
     if len(context.args) == 1 and not argv:
         (prompt,) = context.args
-        if is_prompt or not (_is_one_word(prompt) or which(prompt)):
+        if session.is_prompt or not (_is_one_word(prompt) or which(prompt)):
             return prompt_work(runner or DEFAULT_AGENT, prompt, options)
         # Before it is quoted, which would hide a secret from it
         (word,) = session.open_redactor().words([prompt])

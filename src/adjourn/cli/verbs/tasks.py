@@ -61,6 +61,8 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
         session.print_nothing_found("No tasks.")
         return
     moment = decisions.now()
+    redactor = session.redactor_of_text
+    shown = [redactor.task(task) for task in found] if redactor else found
     rows = [
         (
             short(task.id),
@@ -69,7 +71,7 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
             ago(task.updated_at, now=moment),
             f"{unmade_words(count)}: {gist}" if (count := unmade.get(task.id)) else gist,
         )
-        for task in found
+        for task in shown
         for gist in [title(task.spec, columns=GIST)]
     ]
     head = ("TASK", "STATE", "RUNS", "CHANGED", "WHAT")

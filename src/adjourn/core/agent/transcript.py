@@ -50,14 +50,19 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The tokens of one answer, and what they cost in US dollars where that is known."""
 
     input: int = 0
+    cached: int = 0  # tokens of the input that a cache had
     output: int = 0
     cost: str | None = None
 
 
-class User(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag="user"):
+class User(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="role", tag="user"
+):
     """Words of a person."""
 
     text: str
+    # Whether they were said after the agent had left: by a reviewer, or with a resume
+    follow_up: bool = False
     v: int = msgspec.field(default_factory=_version)
 
 
@@ -166,7 +171,7 @@ class Tally:
         self.steps = 0  # answers of the model
         self.questions = 0  # those without a call
         self.names: set[str] = set()  # of all calls
-        self._input = self._output = 0
+        self._input = self._cached = self._output = 0
         self._cost: Decimal | None = Decimal(0)
         for message in messages:
             self.add(message)
@@ -183,6 +188,7 @@ class Tally:
 
     def _spend(self, usage: Usage) -> None:
         self._input += usage.input
+        self._cached += usage.cached
         self._output += usage.output
         self._cost = (
             self._cost + Decimal(usage.cost)
@@ -195,6 +201,7 @@ class Tally:
         """What all answers together used; the cost is unknown as soon as that of one is."""
         return Usage(
             input=self._input,
+            cached=self._cached,
             output=self._output,
             cost=None if self._cost is None else str(self._cost),
         )

@@ -7,6 +7,8 @@ import msgspec
 from adjourn.core.ask import Approver, Terms
 from adjourn.core.task import Milliseconds
 
+# All that a model hears of a rule that refused its call: no rule, and no path of a file
+NOT_ALLOWED = "your policy does not allow this"
 SAYS_NEVER = "your policy says never"
 NO_RULES = "there is no rule at all"
 NO_RULE_LETS = "no rule lets "  # and what it does not let run

@@ -168,9 +168,8 @@ def _said_of_an_ask(event: Event) -> tuple[str, str, str | None]:
 
 
 def _as_it_stands(ask: Ask) -> tuple[str, str, str | None] | None:
-    if ask.state is AskState.PENDING:
-        return None
-    return f"ask_{ask.state}", ask.settled_by or "", ask.level
+    settled = ask.settlement
+    return (f"ask_{settled.state}", settled.by, settled.level) if settled else None
 
 
 # --- export ---------------------------------------------------------------------------------------

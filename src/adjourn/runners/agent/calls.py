@@ -11,10 +11,10 @@ import msgspec
 from adjourn.core import kept_documents
 from adjourn.core.agent.calls import Held, Proposed, is_rejection
 from adjourn.core.agent.transcript import Assistant, ToolCall, ToolResult
-from adjourn.core.ask import Ask, Question
+from adjourn.core.ask import Question, QuestionAsk
 from adjourn.core.call import arguments_of, tool_body
 from adjourn.core.errors import Misuse
-from adjourn.core.states import AskState, CallState
+from adjourn.core.states import CallState
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent.tools.tool import ToolFailed, capped
 from adjourn.runners.agent.tools.toolbox import ASK, FINISH, OWN, Toolbox
@@ -98,7 +98,7 @@ class Batch:
             self._drive.keep(UNMADE, msgspec.json.encode(self._unmade))
         return self._named(self._drive.propose(proposed))
 
-    def _question(self, call: ToolCall) -> Ask:
+    def _question(self, call: ToolCall) -> QuestionAsk:
         arguments = call.arguments if isinstance(call.arguments, dict) else {}
         choices = tuple(str(choice) for choice in arguments.get("choices", ()))
         return self._drive.ask(
@@ -152,9 +152,8 @@ class Batch:
         if call.id in self._unmade:
             return False, self._unmade[call.id]
         if call.id in self._asked:
-            ask = self._asked[call.id]
-            is_answered = ask.state is AskState.ANSWERED
-            return is_answered, (ask.reply or "") if is_answered else "nobody answered"
+            answer = self._asked[call.id].answer
+            return (False, "nobody answered") if answer is None else (True, answer)
         if call.name in OWN:
             return True, "done"
         return self._looked[call.id] if call.id in self._looked else _came_of(self._held[call.id])

@@ -98,16 +98,19 @@ class Conversation:
             self.failures.add(message)
 
     def hear(self, feedback: Sequence[str]) -> None:
-        """Add what reviewers want changed, as far as the model was not told of it before.
+        """Add what people said after the agent had left, as far as the model was not told of it.
 
-        Each once.
+        Each once, and never between calls and their results.
         """
+        if self.last is None or (isinstance(self.last, Assistant) and self.last.tool_calls):
+            return
         told = sum(
-            isinstance(message, User) and message.text.startswith(WANTS_CHANGES)
+            isinstance(message, User)
+            and (message.follow_up or message.text.startswith(WANTS_CHANGES))
             for message in self.messages
         )
         for words in feedback[told:]:
-            self.append(User(text=f"{WANTS_CHANGES} {words}"))
+            self.append(User(text=words, follow_up=True))
 
     @property
     def steps_of_run(self) -> int:
@@ -129,7 +132,12 @@ class Conversation:
         return (
             None
             if self._before
-            else Spent(input_tokens=used.input, output_tokens=used.output, cost=used.cost)
+            else Spent(
+                input_tokens=used.input,
+                cached_input_tokens=used.cached,
+                output_tokens=used.output,
+                cost=used.cost,
+            )
         )
 
     @property

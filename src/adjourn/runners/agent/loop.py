@@ -112,6 +112,7 @@ class Agent:
 
     def _ask_the_model(self) -> None:
         """Have the model answer, and keep the answer before anything acts on it."""
+        self._conversation.hear(self._drive.feedback)
         self._require_room()
         with self._stop.at_once():
             try:
@@ -119,6 +120,7 @@ class Agent:
             except ContextFull:
                 self._compact()
                 return  # the next step asks again
+        self._drive.note_step(self._conversation.tally.steps + 1)
         self._conversation.append(with_unique_ids(answer, self._conversation.tally.names))
 
     def _compact(self) -> None:
@@ -191,6 +193,7 @@ class Agent:
                 message=message,
                 steps=self._conversation.tally.steps,
                 input_tokens=spent.input,
+                cached_input_tokens=spent.cached,
                 output_tokens=spent.output,
                 cost=spent.cost,
                 resume_with=resume_with,

@@ -46,6 +46,11 @@ from adjourn.runners.agent.model_errors import ContextFull, ModelRefused, ModelS
 from adjourn.runners.agent.options import Setup
 from adjourn.runners.agent.tools.tool import Tool
 
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # its package may be missing
+    from pydantic_ai.models.anthropic import AnthropicModelSettings
+
 
 class History:
     """All that was sent to a model so far."""
@@ -129,7 +134,7 @@ class Client:
         self._setup = setup
         self._runner = runner or asyncio.Runner()
         provider, _, name = setup.model.partition(":")
-        self._model, self._close_connection = _PROVIDERS[provider](setup, name)
+        self._model, self._close_connection = _PROVIDERS.get(provider, _other)(setup, name)
         self._history = History()
 
     def close(self) -> None:
@@ -163,6 +168,11 @@ class Client:
         self, sent: list[ModelMessage], offered: ModelRequestParameters, hear: Listener
     ) -> ModelResponse:
         settings = ModelSettings(timeout=self._setup.timeout)
+        if self._setup.model.startswith("anthropic:"):
+            # Anthropic caches only what it is told to. It is told so beside the messages, whose
+            # bytes stay the same from request to request.
+            caching: AnthropicModelSettings = {"anthropic_cache": True}
+            settings |= caching
         if not self._setup.stream:
             response = await model_request(
                 self._model, sent, model_settings=settings, model_request_parameters=offered
@@ -243,6 +253,23 @@ _PROVIDERS: dict[str, Callable[[Setup, str], tuple[Model, CloseConnection]]] = {
 }
 
 
+def _other(setup: Setup, name: str) -> tuple[Model, CloseConnection]:
+    """Return any other model that pydantic-ai knows; it finds its key and its server itself."""
+    del name
+    from pydantic_ai.models import infer_model
+
+    try:
+        return infer_model(setup.model), _nothing_to_close
+    except ImportError as error:
+        raise ModelRefused(f"{setup.model} needs what is not installed. {error}") from error
+    except (exceptions.UserError, ValueError) as error:
+        raise ModelRefused(f"{setup.model} cannot be used: {error}") from error
+
+
+async def _nothing_to_close() -> None:
+    """Close nothing: such a model looks after its connection."""
+
+
 def _trust(base_url: str | None) -> ssl.SSLContext | bool:
     """Return whose certificates count.
 
@@ -317,6 +344,7 @@ def _answer(response: ModelResponse, setup: Setup) -> Assistant:
         thinking=tuple(thinking),
         usage=Usage(
             input=spent.input_tokens,
+            cached=spent.cache_read_tokens,
             output=spent.output_tokens,
             cost=None if cost is None else f"{cost:f}",
         ),

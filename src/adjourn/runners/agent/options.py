@@ -4,6 +4,7 @@ They are kept with the task, so that every resume has the same.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
@@ -15,7 +16,7 @@ from adjourn.core.text.render import visible
 from adjourn.ports.runner import ConfigTable
 from adjourn.runners.options import refuse_wrong
 
-PROVIDERS = ("openai", "anthropic")
+PROVIDERS = ("openai", "anthropic")  # those that may have a server of one's own
 INSTRUCTIONS = (
     "You work in a directory on a person's machine, through the tools that you are "
     "given. Paths are relative to that directory. "
@@ -87,6 +88,7 @@ class _McpFile(msgspec.Struct):
 
 
 _MCP = "mcp"  # names a file with servers, in the shape that most programs read
+_PROVIDER = re.compile(r"[a-z][a-z0-9-]*")
 _LARGEST = 1024 * 1024
 _NO_LIMIT = "none"
 _KNOWN = frozenset({*Setup.__struct_fields__, _MCP})
@@ -183,10 +185,10 @@ def _read_servers(path: str) -> dict[str, Any]:
 def convert(values: Mapping[str, object]) -> Setup:
     """Make a setup of values that may be texts still, or say which of them means nothing."""
     provider, _, name = str(values.get("model") or "").partition(":")
-    if provider not in PROVIDERS or not name:
+    if not _PROVIDER.fullmatch(provider) or not name:
         known = " or ".join(f"{known}:NAME" for known in PROVIDERS)
         said = (
-            f"the model {visible(str(values['model']))} is not one of {known}"
+            f"the model {visible(str(values['model']))} is not {known}, or PROVIDER:NAME of another"
             if values.get("model")
             else "no model is named"
         )
@@ -200,6 +202,11 @@ def convert(values: Mapping[str, object]) -> Setup:
         setup = msgspec.convert(values, Setup, strict=False)
     except msgspec.ValidationError as error:
         raise Misuse(f"the agent's settings: {error}", way_out="adjourn config") from error
+    if setup.base_url and provider not in PROVIDERS:
+        raise Misuse(
+            f"base_url is only for {' and '.join(PROVIDERS)}; {provider} has settings of its own",
+            way_out=f"adjourn run --model openai:{visible(name)} --base-url URL PROMPT",
+        )
     if setup.max_cost is not None and setup.base_url and setup.input_price is None:
         raise Misuse(
             "max_cost needs the price of a model on a server of your own",

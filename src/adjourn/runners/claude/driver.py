@@ -13,7 +13,6 @@ import msgspec
 from adjourn.core import exits
 from adjourn.core.agent.calls import Report
 from adjourn.core.errors import AdjournError, CannotResume, StoreProblem
-from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.ports.runner import Host
 from adjourn.runners.claude import session, words
@@ -32,7 +31,7 @@ from adjourn.runners.claude.options import (
     start_argv,
 )
 from adjourn.runners.claude.program import NO_MARKER, Program
-from adjourn.runners.claude.protocol import Init, Result, Said, events_of
+from adjourn.runners.claude.protocol import Began, Init, Result, Said, events_of
 from adjourn.runners.claude.usage import Used, used_since
 from adjourn.runners.driver import (
     INTERRUPTED,
@@ -136,8 +135,7 @@ class ClaudeDriver:
         if made := self._calls.made_before():
             told += [made] if news else [words.PAUSED, made]
         told = [words.naming_no_file(each) for each in told]
-        wishes = self._drive.feedback[self._calls.memory.reviews :]
-        told += [f"{WANTS_CHANGES} {wanted}" for wanted in wishes]
+        told += self._drive.feedback[self._calls.memory.reviews :]
         return "\n\n".join(told) or words.PAUSED
 
     def _ref(self) -> str:
@@ -260,6 +258,8 @@ class ClaudeDriver:
         for event in events_of(line):
             self._calls.hear(event)
             match event:
+                case Began():
+                    self._drive.note_step(self._calls.turns.count)
                 case Said(text=text):
                     self._last_words = text
                     say(text)
@@ -361,6 +361,7 @@ class ClaudeDriver:
                 message=message or None,
                 steps=self._calls.turns.count,
                 input_tokens=used.input_tokens,
+                cached_input_tokens=used.cached_input_tokens,
                 output_tokens=used.output_tokens,
                 cost=f"{used.cost:.6f}" if used.cost is not None else None,
                 details={"version": self._calls.memory.version},
@@ -374,6 +375,7 @@ class ClaudeDriver:
             return by_file
         return Used(
             input_tokens=by_file.input_tokens,
+            cached_input_tokens=by_file.cached_input_tokens,
             output_tokens=by_file.output_tokens,
             cost=max(0.0, self._result.total_cost_usd - self._began_at_cost),
         )

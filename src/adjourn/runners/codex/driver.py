@@ -10,7 +10,6 @@ import msgspec
 
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, StoreProblem
-from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.ports.runner import Host
 from adjourn.runners.codex import words
@@ -73,6 +72,7 @@ class CodexDriver:
             interrupts=StopRequest(),
         )
         self._live: _Live | None = None
+        self._steps = self._keeper.memory.answers  # the answers that were told of
 
     def start(self) -> int:
         """Run Codex until it is done or a person is needed, and return the exit code."""
@@ -169,14 +169,17 @@ class CodexDriver:
         return True
 
     def _wish(self, rollout: Rollout) -> str | None:
-        """Return what the newest reviewer wants changed, if that was not said yet.
+        """Return what a person said last to the agent that had left, if Codex has not heard it.
 
-        The same may have been wanted before.
+        The same may have been said before, also as the prompt.
         """
-        wishes = [f"{WANTS_CHANGES} {wanted}" for wanted in self._drive.feedback]
-        newest = wishes[-1] if wishes else ""
+        wishes = list(self._drive.feedback)
+        if not wishes:
+            return None
+        newest = wishes[-1]
+        told = [self._drive.task.spec.prompt or "", *wishes]
         said = sum(text.endswith(newest) for text in rollout.heard)
-        return newest if said < wishes.count(newest) else None
+        return newest if said < sum(text.endswith(newest) for text in told) else None
 
     # --- while Codex works ------------------------------------------------------------------------
 
@@ -193,12 +196,20 @@ class CodexDriver:
                 case None:
                     continue
                 case ItemEnded(item):
+                    self._note_step(live)
                     self._take_ended(live, item)
                 case TurnEnded():
                     return self._finish(live, event)
                 case RequestBatch(requests):
+                    self._note_step(live)
                     if not self._take_batch(live, requests):
                         return self._leave_or_stop(live)
+
+    def _note_step(self, live: _Live) -> None:
+        """Tell of the model's newest answer, if it was not told of yet."""
+        if (answers := live.rollout.read_on().answers) > self._steps:
+            self._steps = answers
+            self._drive.note_step(answers)
 
     def _take_batch(self, live: _Live, requests: Sequence[WantedCall | Questions]) -> bool:
         """Put all that Codex wants before the policy and before people.

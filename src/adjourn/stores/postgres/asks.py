@@ -28,7 +28,7 @@ from adjourn.stores.postgres.transaction import (
     valid_names,
 )
 from adjourn.stores.rows import BITS, LAST
-from adjourn.stores.shapes import HEXADECIMAL, Shape
+from adjourn.stores.shapes import HEXADECIMAL, AskRow, Shape, ask_of, row_of
 
 _WRITTEN = ("call", "expires_at", "settled_at", "settled_by", "level", "snoozed_until")
 _COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN)
@@ -39,7 +39,7 @@ _ASKED = ("prompt", "choices", "key", "manifest", "gate", "terms", "replaces", "
 _TO_START = (OF_TASK, len(QueueEntry._fields), 1, 7, 9, len(_COLUMNS) + 4)
 _WHOLE = (OF_TASK, len(QueueEntry._fields), 3, 7)
 _ASKS = Shape(
-    Ask,
+    AskRow,
     called="{id}",
     columns=_COLUMNS,
     apart=_ASKED,
@@ -211,7 +211,8 @@ class AskRows(EngineRows):
 
     def add_ask(self, ask: Ask) -> None:
         no = self._key(ask.task_id, ask.number)
-        self._execute("insert_ask", no, *_ASKS.columns(ask), _ASKS.body(ask), _ASKS.apart(ask))
+        row = row_of(ask)
+        self._execute("insert_ask", no, *_ASKS.columns(row), _ASKS.body(row), _ASKS.apart(row))
         self._remember_ask(ask)
 
     def save_ask(self, old: Ask, new: Ask) -> None:
@@ -220,14 +221,15 @@ class AskRows(EngineRows):
             current = self.ask(old.id)
         expect(current.state is old.state, old.id)
         self._remember_ask(new)
-        written = _ASKS.columns(new, of=("state", *_WRITTEN))
-        self._write("write_ask", no >> BITS, no, *written, _ASKS.body(new))
-        if _ASKS.apart(old) != _ASKS.apart(new):
-            self._write("update_ask_body", no >> BITS, no, _ASKS.apart(new))
+        row = row_of(new)
+        written = _ASKS.columns(row, of=("state", *_WRITTEN))
+        self._write("write_ask", no >> BITS, no, *written, _ASKS.body(row))
+        if (apart := _ASKS.apart(row)) != _ASKS.apart(row_of(old)):
+            self._write("update_ask_body", no >> BITS, no, apart)
 
     def _ask(self, row: Values) -> Ask:
         no, *columns, body, apart, task_id = row
-        return _ASKS.value(columns, body, apart, task_id=task_id, number=no & LAST)
+        return _ASKS.made(ask_of, columns, body, apart, task_id=task_id, number=no & LAST)
 
     # --- turns ------------------------------------------------------------------------------------
 

@@ -464,7 +464,7 @@ BEGIN
         OR NOT adjourn.speaks_as('adjourn_worker') AND NOT adjourn.is_agent_only()
             AND (kind ~ '^run_' OR kind IN (
                 'call_executing', 'call_closed', 'call_lost', 'call_proposed', 'call_let_through', 'call_found', 'call_released', 'call_not_made',
-                'start_refused', 'program_executed', 'files_changed', 'task_forked', 'task_restarted'
+                'start_refused', 'program_executed', 'files_changed', 'task_forked', 'task_restarted', 'task_continued'
             ))
         OR kind = 'task_created' AND NOT adjourn.speaks_as('adjourn_worker')
         OR kind NOT IN ('ask_opened', 'ask_rejected', 'ask_withdrawn', 'call_executing', 'call_closed') AND adjourn.is_agent_only() THEN

@@ -20,7 +20,7 @@ from adjourn.stores.bodies import (
 )
 from adjourn.stores.no_leases import NoLeases
 from adjourn.stores.rows import BITS, LAST, StoreRows, Values, statements_in
-from adjourn.stores.shapes import FLAG, HEXADECIMAL, PROCESS, SPEC, Shape
+from adjourn.stores.shapes import FLAG, HEXADECIMAL, PROCESS, SPEC, AskRow, Shape, ask_of, row_of
 from adjourn.stores.sqlite.database import SqliteConnection
 
 with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as _file:
@@ -83,7 +83,7 @@ class _AskBody(msgspec.Struct, array_like=True):
 
 _ask_bodies = msgspec.msgpack.Decoder(_AskBody)
 _ASKS = Shape(
-    Ask,
+    AskRow,
     called="{id}",
     columns=("id", "kind", "run", "created_at", "slot", "call", *_ASK_CHANGES),
     as_column={"slot": HEXADECIMAL},
@@ -191,17 +191,18 @@ class SqliteRows(StoreRows, NoLeases):
     def _ask(self, row: Values) -> Ask:
         no, body, task_id, *columns = row
         self._numbers[task_id] = no >> BITS
-        return _ASKS.value(columns, body, task_id=task_id, number=no & LAST)
+        return _ASKS.made(ask_of, columns, body, task_id=task_id, number=no & LAST)
 
     def add_ask(self, ask: Ask) -> None:
         no = self._key(ask.task_id, ask.number)
-        self._execute("insert_ask", no, *_ASKS.columns(ask))
-        body = msgspec.convert(ask, _AskBody, from_attributes=True)
+        row = row_of(ask)
+        self._execute("insert_ask", no, *_ASKS.columns(row))
+        body = msgspec.convert(row, _AskBody, from_attributes=True)
         self._execute("insert_ask_body", no, msgspec.msgpack.encode(body))
 
     def save_ask(self, old: Ask, new: Ask) -> None:
         no = self._key(old.task_id, old.number)
-        changes = _ASKS.columns(new, of=_ASK_CHANGES)
+        changes = _ASKS.columns(row_of(new), of=_ASK_CHANGES)
         self._swap("update_ask", *changes, no, old.state, name=old.id)
 
     def turns_left_open(self, run_id: str) -> list[Turn]:
