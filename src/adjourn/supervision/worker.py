@@ -13,6 +13,7 @@ from adjourn.core.errors import (
     CannotResume,
     Conflict,
     NotStarted,
+    StoreOlder,
     StoreProblem,
     WorkspaceBusy,
 )
@@ -128,6 +129,11 @@ class Worker:
                 self._start_ready(signals)
             self._log_troubles(listener)
         except StoreProblem as error:
+            if isinstance(error, StoreOlder):
+                # Whoever accepts that copy settles what has ended here. Not only the first of them
+                # is let go: none can be reported before that.
+                for active in self._unreported:
+                    self._supervisor.stop_renewing(active.run)
             if once and not (self._active or self._unreported):
                 raise  # nobody would try again: what was to be done is not done
             self._log_store_problem(error)
