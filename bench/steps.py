@@ -121,6 +121,10 @@ class Watched:
         self._looks.append((before, _look()))
         return answer
 
+    def summarise(self, text: str) -> Assistant:
+        """Have the model summarise a conversation."""
+        return self._asking.summarise(text)
+
     def middle(self) -> Step:
         """Return the middle of all steps but the first: there everything is opened."""
         requests = [after.ours - before.ours for before, after in self._looks[1:]]

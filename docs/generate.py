@@ -36,6 +36,7 @@ from adjourn.core.agent.calls import Look
 from adjourn.core.diffstat import Diffstat, FileChange
 from adjourn.core.documents import (
     AskDoc,
+    CallDoc,
     ErrorDoc,
     Failure,
     ItemDoc,
@@ -69,6 +70,7 @@ from adjourn.runners import COMMAND, DEFAULT_AGENT, OURS, find_runner
 from adjourn.settings.notify import COMMON_KEYS
 from adjourn.settings.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
 from adjourn.views.notice import OCCASIONS, Notice, Occasion
+from adjourn.views.paused import PausedDoc
 
 DOCS = Path(__file__).resolve().parent
 REFERENCE = DOCS / "reference"
@@ -362,7 +364,8 @@ DOCUMENTS = {
     "plan show": "`schema_version`, `outcome`, which is completed, paused or failed, `plan` and `workspace`, both as paths, "
     "`resume_hint`, the command that goes on, and `tasks`, of each its `id` in the plan, `state`, `task_id`, `runner`, `needs`, "
     "`lacks`, those of its needs that are not done, `in_review`, `is_changed`, `message` and `resume_hint`",
-    "inbox": "`schema_version`, `count` of all open asks, `snoozed`, how many of them sleep, and `asks`, a list of AskDoc",
+    "inbox": "`schema_version`, `count` of all open asks, `snoozed`, how many of them sleep, `asks`, a list of AskDoc, "
+    "and `paused`, a list of PausedDoc",
     "snooze": "`schema_version`, `outcome` (`recorded`) and `asks`, a list of AskDoc",
     "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, `tasks`, each task's state by its id, "
     "and `receipts`, a list of Receipt; with --save instead the outcome saved, the file and how many decisions are in it",
@@ -379,7 +382,7 @@ DOCUMENTS = {
     "worker": "`schema_version` and `workers`, each with its name, pid, pool, active, max_active and since, "
     "of a shared store with its host, too; with --status only",
     "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `prompt`, `workspace`, `runs`, `session_id`, "
-    "`parent_run_id`, `created_at`, `updated_at`, `message`",
+    "`parent_run_id`, `created_at`, `updated_at`, `message`, `calls_not_made`",
     "runs": "`schema_version` and `runs`, a list of RunDoc",
     "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text",
     "prune": "`schema_version`, `pruned`, a list of task ids, `locks_removed`, a number, and `dry_run`",
@@ -425,6 +428,7 @@ MEANINGS = {
     "UsageDoc.run": "In the newest run.",
     "UsageDoc.task": "In all runs of the task.",
     "Spent.input_tokens": "The tokens that it read, cached ones included.",
+    "Spent.cached_input_tokens": "Those of them that a cache of the provider had, which cost less.",
     "Spent.output_tokens": "The tokens that it wrote.",
     "Spent.cost": "US dollars, as a decimal number; null where the price is not known.",
     "Manifest.error": "What went wrong.",
@@ -433,6 +437,7 @@ MEANINGS = {
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
     "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude` and `codex`.",
     "Manifest.asks": "The asks of the last run.",
+    "Manifest.calls": "All calls of an agent, or of a process that asked for something, and what became of each.",
     "ResumabilityDoc.can_be_resumed": "Whether `resume` would go on; nothing is begun in its place where it cannot.",
     "ResumabilityDoc.looks": "What was looked at: the session, the program, the workspace, and the commit that is checked out.",
     "ResumabilityDoc.way_out": "The command that helps where it cannot.",
@@ -453,7 +458,8 @@ MEANINGS = {
     "WorkspaceDoc.changed_count": "How many there are.",
     "WorkspaceDoc.looked_at": "How many files and directories were looked at.",
     "WorkspaceDoc.is_whole": "Whether that was all: the look ends after 20,000 entries or a second.",
-    "ReasonDoc.type": "What kind of pause it is.",
+    "ReasonDoc.type": "What kind of pause it is. `unavailable`: a service that an agent needs is away, or refuses; `limit_reached`: it may do no more; "
+    "`user_interrupt`: a person or a signal stopped it.",
     "ReasonDoc.pending_tool_calls": "The calls that need a decision.",
     "ReasonDoc.questions": "The questions that need an answer.",
     "ToolCall.id": "The call's name: what `resume --approve` takes.",
@@ -463,11 +469,23 @@ MEANINGS = {
     "QuestionDoc.question_id": "The question's key: what `resume --answer KEY=TEXT` takes.",
     "QuestionDoc.text": "The question.",
     "QuestionDoc.choices": "The allowed answers; empty if any text will do.",
+    "CallDoc.id": "The call's name.",
+    "CallDoc.name": "The tool.",
+    "CallDoc.digest": "The digest of its bytes.",
+    "CallDoc.fate": "How it stands; `not_made`: it was approved, and its agent ended without making it.",
+    "CallDoc.arguments": "What it would have done; only of a call that was not made.",
+    "PausedDoc.task_id": "The task.",
+    "PausedDoc.pause_reason": "Why it is paused.",
+    "PausedDoc.message": "The same in a sentence, if there is one.",
+    "PausedDoc.paused_at": "Since when.",
+    "PausedDoc.resume_hint": "The command that helps, ready to paste.",
     "AskDoc.id": "The ask.",
     "AskDoc.task_id": "The task that it belongs to.",
     "AskDoc.run_id": "The run that left it.",
     "AskDoc.kind": "`approval`, `question` or `uncertain`.",
     "AskDoc.state": "`pending`, or how it was settled.",
+    "AskDoc.why": "Why a person is asked: the rule with its file and line, that no rule allows it, or that the program ran and left with an exit code.",
+    "AskDoc.last_lines": "The last lines that the program printed before it left with an exit code that asks for approval.",
     "AskDoc.prompt": "What is asked.",
     "AskDoc.choices": "The allowed answers; empty if any text will do.",
     "AskDoc.key": "A question's name.",
@@ -489,6 +507,7 @@ MEANINGS = {
     "TermsDoc.not_requester": "Whether it must be somebody else than who started the task.",
     "TermsDoc.signed": "Whether the approval must be signed.",
     "TermsDoc.by_name": "Whether the call must be named: `--approve-all` does not cover it.",
+    "TermsDoc.override": "Whether the policy says never: approving needs `--override REASON`, typed by a person.",
     "RunDoc.run_id": "The run: the task id, a dot, and its number.",
     "RunDoc.task_id": "Its task.",
     "RunDoc.state": "How it stands, or how it ended.",
@@ -529,7 +548,9 @@ STRUCTS = (
     TermsDoc,
     ReasonDoc,
     ToolCall,
+    CallDoc,
     QuestionDoc,
+    PausedDoc,
     WorkspaceDoc,
     ResumabilityDoc,
     Look,
@@ -658,6 +679,7 @@ KINDS = {
     "start_refused": "A call was about to start and nothing let it: it is withdrawn, and a person is asked.",
     "call_closed": "A call that an agent or a process was handed, or that ran beside an agent, has ended.",
     "call_lost": "What ran a call of an agent vanished without a result; a person is asked when the run has ended.",
+    "call_not_made": "A call was approved, and its agent ended without making it. It is withdrawn.",
     "run_completed": "The process left, and the task succeeded.",
     "run_failed": "The process left, and the task failed.",
     "run_waiting": "The process left until a person settles its asks, or tasks that it started are done.",
@@ -677,6 +699,8 @@ KINDS = {
     "ask_withdrawn": "What was asked is not needed any more.",
     "task_queued": "The last open ask was settled: the task is queued.",
     "task_accepted": "A person approved the work of a task, or took an agent's last words for the end of it: it has succeeded.",
+    "task_continued": "A person said something to an agent that was done: its task is queued, in the same session.",
+    "limits_changed": "A person resumed a task of the built-in agent with other limits.",
     "task_forked": "A new task was begun from an earlier checkpoint of another, with so many messages of its transcript.",
     "task_refused": "A rejection failed the task.",
     "call_settled": "The verdict on an uncertain call took effect.",
@@ -787,7 +811,7 @@ FILES = (
     Kept(
         ".gitignore",
         0o600,
-        "Hides everything here from git, but for itself, `policy.toml` and `supervision.yaml`.",
+        "Hides everything here from git, but for `policy.toml` and `supervision.yaml`.",
     ),
     Kept(
         "policy.toml",
@@ -954,6 +978,8 @@ READ = {
     "TERM": "`dumb` means no colour, too.",
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
     "ADJOURN_AGENT_…": "A setting of the built-in agent, as in `ADJOURN_AGENT_MODEL`; `adjourn config` names them all.",
+    "ADJOURN_PAUSE_ON_APPROVAL": "`1`: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise.",
+    "ADJOURN_EXIT_CODES": "`none`: a command that exits 10 or 90 and asked nothing has failed. Otherwise it asks for approval.",
     "ADJOURN_CLAUDE": "Which program `run --runner claude` starts, if not the `claude` on PATH; the task keeps it.",
     "ADJOURN_CODEX": "Which program `run --runner codex` starts, if not the `codex` on PATH; the task keeps it.",
     "_ADJOURN_COMPLETE": "Used by shell completion; see `adjourn completion --help`.",
@@ -1046,6 +1072,16 @@ def _config() -> Iterator[str]:
         "A file that others can write is not followed. A project has no such file. "
         "What is wrong in it is said with file, table and key: `adjourn notify --check`. "
         "It never keeps a command from doing its work, but for `redact`: as long as that cannot be used, nothing is started."
+    )
+    yield "## `pause_on_approval`"
+    yield (
+        "`true`, above all tables: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise. "
+        "`ADJOURN_PAUSE_ON_APPROVAL` says it for one shell. Claude Code and Codex ask in any case, unless they are told not to."
+    )
+    yield "## `exit_codes`"
+    yield (
+        '`"none"`, above all tables: a command that exits 10 or 90 and asked nothing has failed, as with `run --exit-codes none`. '
+        'Otherwise (`"ask"`) it [asks for approval](../how-to/approve-a-command.md) of its own command line. `ADJOURN_EXIT_CODES` says it for one shell.'
     )
     yield "## `redact`"
     yield (

@@ -3,6 +3,8 @@
 import threading
 from pathlib import Path
 
+import pytest
+
 from tests.agent.desk import Desk, command, desk, finish, out_of_order, say, use
 from tests.e2e.shell import Done
 from tests.model.script import ToolUse
@@ -62,6 +64,29 @@ def test_all_run_in_order_and_one_that_fails_stops_no_other(tmp_path: Path) -> N
         person.resumed(person.agent_run(expect=10), "--approve-all", expect=0)
         assert person.lines("log.txt") == ["1", "2"]
     assert person.results() == {"a": "broken\n[exit code 3]", "b": "[no output]"}
+
+
+@pytest.mark.parametrize(
+    ("line", "decision", "told"),
+    [
+        ("echo ran >> log.txt", "--reject", "deploy (run_command) was rejected"),
+        ("echo ran >> log.txt; exit 3", "--approve", "deploy (run_command) failed"),
+    ],
+)
+def test_finish_counts_only_if_all_other_calls_of_its_message_succeeded(
+    tmp_path: Path, line: str, decision: str, told: str
+) -> None:
+    """A-R3 A-R44 A-R45. Its result says why not, and the loop goes on."""
+    done = ToolUse(name="finish", arguments={"message": "Deployed to production."}, id="done")
+    wrong = use(ToolUse(name="launch_rocket", id="rocket"), done)
+    script = [use(command(line, "deploy"), done), wrong, use(done, done), say("never asked for")]
+    with desk(tmp_path, *script) as person:
+        ended = person.resumed(person.agent_run(expect=10), decision, "deploy", expect=0)
+        assert ended["steps_taken"] == 3
+        assert person.results(1)["done"] == (
+            f"the work is not finished: {told}; call finish again when nothing is left to do"
+        )
+        assert "rocket (launch_rocket) failed" in list(person.results().values())[-1]
 
 
 def test_nothing_of_a_batch_runs_before_the_pause_also_what_needs_nobody(tmp_path: Path) -> None:
@@ -213,7 +238,8 @@ def test_never_can_be_turned_down_at_once_also_without_the_flag(tmp_path: Path) 
         (tmp_path / "precious.txt").write_text("keep me")
         assert person.json("run", "tidy up", expect=0)["final_message"] == "I may not."
         assert (tmp_path / "precious.txt").exists()
-    assert person.results()["never"].startswith("TOOL_CALL_REJECTED\n")
+    # A-R44, part 2 row 39: no rule, and no path
+    assert person.results()["never"] == "TOOL_CALL_REJECTED\nyour policy does not allow this"
 
 
 def test_a_policy_that_became_stricter_while_the_task_waited_counts(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import apsw
+import msgspec
 import pytest
 
 from tests.agent.desk import command, desk, finish, out_of_order, say, use
@@ -55,7 +56,7 @@ def test_nonsense_beside_a_call_that_waits_is_answered_when_that_is_decided(tmp_
 )
 def test_a_fault_that_passes_is_waited_out(tmp_path: Path, fault: Fault) -> None:
     with desk(tmp_path, Turn(text="Hello.", faults=(fault,))) as person:
-        assert person.json("run", "hello", expect=0)["final_message"] == "Hello."
+        assert person.json("run", "say hello", expect=0)["final_message"] == "Hello."
         assert len(person.transcript(person.json("tasks")["tasks"][0]["task_id"])) == 2
 
 
@@ -67,16 +68,20 @@ def test_a_package_that_is_missing_is_named_and_the_work_goes_on_when_it_is_ther
     core = {"PYTHONPATH": str(tmp_path / "core")}
     missing = tmp_path / "core" / "pydantic_ai.py"
     missing.write_text('raise ModuleNotFoundError("no", name="pydantic_ai")')
-    with desk(tmp_path, say("Hello.")) as person:
-        failed = person.json("run", "hello", expect=1, env=core)
+    with desk(tmp_path, say("Hello."), finish()) as person:
+        failed = person.json("run", "say hello", expect=1, env=core)
         assert (
             failed["error"]["message"]
             == "the agent needs what is not installed: pydantic_ai; pip install 'adjourn[agent]'"
         )
+        person.agent_run(expect=1, env=core)
+        missing.rename(tmp_path / "away.py")
         paused = person.agent_run(expect=10, env=core)
-        assert "pip install 'adjourn[agent]'" in paused["agent_message"]
+        (tmp_path / "away.py").rename(missing)
+        stuck = person.resumed(paused, "Who are you?", expect=10, env=core)
+        assert "pip install 'adjourn[agent]'" in stuck["agent_message"]
         missing.unlink()
-        assert person.resumed(paused, expect=10, env=core)["agent_message"] == "Hello."
+        assert person.as_told(stuck, expect=0)["final_message"] == "Deployment complete."
 
 
 def test_a_server_whose_package_is_missing_is_named(tmp_path: Path) -> None:
@@ -88,7 +93,7 @@ def test_a_server_whose_package_is_missing_is_named(tmp_path: Path) -> None:
             "run",
             "--mcp",
             "mcp.json",
-            "hello",
+            "say hello",
             expect=1,
             env={"PYTHONPATH": str(tmp_path / "core")},
         )
@@ -98,21 +103,35 @@ def test_a_server_whose_package_is_missing_is_named(tmp_path: Path) -> None:
         )
 
 
-def test_a_wrong_key_pauses_where_a_person_is_at_hand_and_fails_where_none_is(
-    tmp_path: Path,
+@pytest.mark.parametrize("flags", [("--pause-on-approval",), ()], ids=["gated", "ungated"])
+def test_what_would_lose_work_pauses_and_what_would_lose_nothing_fails(
+    tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
-    """A-R22."""
-    denied = Turn(text="Hello.", faults=(Fault(status=401), Fault(status=401)))
-    with desk(tmp_path, use(command("echo ran >> log.txt", "tc_1")), denied) as person:
-        paused = person.agent_run(expect=10)
-        stuck = person.resumed(paused, "--approve", "tc_1", expect=10)
-        assert stuck["agent_message"] == "the model's server says 401: scripted fault 401"
-        assert (stuck["state"], stuck["pause_reason"]["type"]) == ("paused", "user_interrupt")
-        assert stuck["usage"]["task"]["input_tokens"] == 100  # of the answer before
-        failed = person.json("run", "hello", expect=1)
+    """A-R3 A-R11 A-R22 A-R29, part 2 row 30: with or without the flag."""
+    denied = Fault(status=401)
+    ran = use(command("echo ran >> log.txt", "tc_1"))
+    first = msgspec.structs.replace(ran, faults=(denied,))
+    away = Turn(text="Hello.", faults=(denied, Fault(status=529), Fault(status=500)))
+    once = ("--option", "tries=1", "deploy it")
+    with desk(tmp_path, first, away) as person:
+        failed = person.json("run", *flags, *once, expect=1)
         assert failed["error"]["message"] == "the model's server says 401: scripted fault 401"
-        assert person.as_told(stuck, expect=10)["agent_message"] == "Hello."
-        assert person.lines("log.txt") == ["ran", "ran"]  # once in each of the two tasks
+        stuck = person.json("run", *flags, *once, expect=10)
+        if flags:
+            stuck = person.resumed(stuck, "--approve", "tc_1", expect=10)
+        for status in (401, 529, 500):
+            assert (stuck["state"], stuck["pause_reason"]["type"]) == ("paused", "unavailable")
+            assert f"the model's server says {status}" in stuck["agent_message"]
+            (listed,) = person.json("inbox")["paused"]
+            assert listed["task_id"] == stuck["task_id"]
+            assert listed["pause_reason"] == "unavailable"
+            shown = person.adjourn("inbox").out
+            assert "unavailable" in shown
+            assert f"Go on with: adjourn resume {stuck['task_id'][:8]}\n" in shown
+            stuck = person.as_told(stuck, expect=10 if flags or status != 500 else 0)
+        assert (stuck.get("agent_message") or stuck["final_message"]) == "Hello."
+        assert person.lines("log.txt") == ["ran"]
+        assert person.json("inbox")["paused"] == []
 
 
 def test_a_server_that_is_not_there_is_told_in_a_sentence_and_loses_nothing(tmp_path: Path) -> None:
@@ -121,20 +140,69 @@ def test_a_server_that_is_not_there_is_told_in_a_sentence_and_loses_nothing(tmp_
         nowhere = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
         stuck = person.agent_run("--base-url", nowhere, "--option", "tries=1", expect=10)
         assert "the model's server cannot be reached" in stuck["agent_message"]
+        assert stuck["pause_reason"]["type"] == "unavailable"
         assert [message["role"] for message in person.transcript(stuck["task_id"])] == ["user"]
 
 
-def test_limits_end_the_work_with_a_sentence(tmp_path: Path) -> None:
-    with desk(tmp_path, use(command("true")), say("no")) as person:
-        failed = person.json("run", "--max-tokens", "100", "hello", expect=1)
-    assert failed["error"]["message"] == "it used 110 tokens, and it may use 100"
+def test_a_limit_pauses_the_work_and_can_be_raised_by_the_hint_as_it_is_printed(
+    tmp_path: Path,
+) -> None:
+    """A-R29 A-R50, part 2 rows 30 and 40."""
+    priced = ("--option", "input_price=1000", "--option", "output_price=1000")
+    script = [use(command("true")), use(command("true")), use(command("true")), say("Done.")]
+    with desk(tmp_path, *script) as person:
+        paused = person.json("run", "--max-tokens", "100", "say hello", expect=10)
+        assert paused["agent_message"] == "it used 110 tokens, and it may use 100"
+        assert paused["pause_reason"]["type"] == "limit_reached"
+        hint = f"adjourn resume {paused['task_id']} --max-tokens 210"
+        assert f"Paused. Resume with: {hint}\n" in person.adjourn("show", paused["task_id"]).out
+        assert person.json("inbox")["paused"][0]["resume_hint"] == hint
+        again = person.as_told(paused, expect=10)
+        assert again["agent_message"] == "it used 220 tokens, and it may use 210"
+        done = person.json("resume", paused["task_id"], "--max-tokens", "none", expect=0)
+        assert done["final_message"] == "Done."
+
+        costly = person.json("run", *priced, "--max-cost", "0.2", "say hello", expect=10)
+        assert costly["agent_message"] == "it cost $0.22, and it may cost $0.2"
+        assert costly["resume_hint"].endswith(" --max-cost 0.42")
+        assert person.as_told(costly, expect=0)["usage"]["task"]["cost"] == "0.44"
+
+
+def test_steps_count_since_the_last_resume_and_a_resume_may_have_more(tmp_path: Path) -> None:
+    """A-R50, part 2 row 40: the number of cycles has no limit."""
+    with desk(tmp_path, *[use(command("true"))] * 7, say("Done.")) as person:
+        paused = person.json("run", "--max-steps", "2", "say hello", expect=10)
+        assert "it took 2 steps, and --max-steps allows no more" in paused["agent_message"]
+        paused = person.as_told(paused, expect=10)
+        assert (len(person.model.asked), paused["pause_reason"]["type"]) == (4, "limit_reached")
+        resumed = person.json("resume", paused["task_id"], "--max-steps", "9", expect=0)
+        assert resumed["final_message"] == "Done."
+        assert (
+            "limits changed  (max_steps 9)"
+            in person.adjourn("show", paused["task_id"], "--full").out
+        )
+        command_line = person.json("run", "--", "true")["task_id"]
+        refused = person.adjourn("resume", command_line, "--max-steps", "9", expect=2)
+        assert "--max-steps is a limit of the built-in agent" in refused.err
+
+
+def test_the_same_failing_call_five_times_in_a_row_pauses(tmp_path: Path) -> None:
+    broken = ToolUse(name="finish", arguments={})
+    looks = ToolUse(name="list_files")
+    with desk(tmp_path, use(command("true"), text="Begun."), *[use(broken, looks)] * 20) as person:
+        paused = person.resumed(person.agent_run(expect=10), "--approve-all", expect=10)
+        assert paused["agent_message"] == "the same call failed 5 times in a row"
+        assert paused["pause_reason"]["type"] == "limit_reached"
+        assert len(person.model.asked) == 6
+        person.as_told(paused, expect=10)
+        assert len(person.model.asked) == 11
 
 
 def test_an_interrupt_pauses_at_once_while_the_model_thinks(tmp_path: Path) -> None:
     """Row 23 of part 2: SIGTERM is the first Ctrl+C."""
     with desk(tmp_path, Turn(text="Hello.", delay=30)) as person:
         began = time.monotonic()
-        process = person.start("run", "--pause-on-approval", "hello", "--output", "json")
+        process = person.start("run", "--pause-on-approval", "say hello", "--output", "json")
         until(lambda: bool(person.model.requests), what="the model is asked")
         process.terminate()
         out, _ = process.communicate(timeout=20)
@@ -178,15 +246,15 @@ def test_bad_words_at_the_command_line_start_nothing(tmp_path: Path) -> None:
     """A-R60."""
     with desk(tmp_path) as person:
         bad: list[tuple[list[str], str]] = [
-            (["run", "--model", "gpt", "hello"], "openai:NAME or anthropic:NAME"),
-            (["run", "--max-steps", "many", "hello"], "max_steps"),
-            (["run", "--option", "colour=red", "hello"], "no setting colour"),
-            (["run", "--option", "model", "hello"], "KEY=VALUE"),
-            (["run", "--on-text", "sing", "hello"], "on_text"),
-            (["run", "--mcp", "none.json", "hello"], "No such file"),
+            (["run", "--model", "gpt", "say hello"], "openai:NAME or anthropic:NAME"),
+            (["run", "--max-steps", "many", "say hello"], "max_steps"),
+            (["run", "--option", "colour=red", "say hello"], "no setting colour"),
+            (["run", "--option", "model", "say hello"], "KEY=VALUE"),
+            (["run", "--on-text", "sing", "say hello"], "on_text"),
+            (["run", "--mcp", "none.json", "say hello"], "No such file"),
             (["run", "  "], "the prompt is empty"),
             (["run", "--model", "openai:x", "--", "ls"], "an agent takes one prompt"),
-            (["run", "--pause-on-aproval", "hello"], "no such option"),
+            (["run", "--pause-on-aproval", "say hello"], "no such option"),
         ]
         for words, sentence in bad:
             assert sentence in person.adjourn(*words, expect=2).err, words
@@ -221,7 +289,7 @@ def test_a_task_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
 def test_a_project_cannot_set_up_the_agent(tmp_path: Path) -> None:
     with desk(tmp_path, say("Done.")) as person:
         (person.store / "config.toml").write_text('[agent]\nbase_url = "http://127.0.0.1:9/"\n')
-        assert person.json("run", "hello", expect=0)["final_message"] == "Done."
+        assert person.json("run", "say hello", expect=0)["final_message"] == "Done."
         shown = person.json("config")["agent"]
     origins = {each["key"]: each["origin"] for each in shown}
     assert origins["base_url"] == "ADJOURN_AGENT_BASE_URL"

@@ -95,7 +95,7 @@ def test_a_server_that_does_not_start_is_told_before_anything_is_asked(tmp_path:
         json.dumps({"mcpServers": {"shop": {"command": "/no/such/server"}}})
     )
     with desk(tmp_path) as person:
-        failed = person.json("run", "--mcp", "mcp.json", "hello", expect=1)
+        failed = person.json("run", "--mcp", "mcp.json", "say hello", expect=1)
         assert "the MCP server shop has no tools to offer" in failed["error"]["message"]
         assert person.model.requests == []
 

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from tests.agent.desk import command, desk, finish, out_of_order, say, use
+from tests.model.script import ToolUse, Turn, Usage
 
 
 def test_the_three_invocations_of_the_rfc_are_one_task(tmp_path: Path) -> None:
@@ -46,11 +48,11 @@ def test_the_three_invocations_of_the_rfc_are_one_task(tmp_path: Path) -> None:
     assert person.sent()[-1]["content"] == "yes, proceed"
     assert out_of_order(person.sent()) is None
     # Nobody knows what a server of one's own costs
-    spent = {"input_tokens": 100, "output_tokens": 10, "cost": None}
+    spent = {"input_tokens": 100, "cached_input_tokens": 0, "output_tokens": 10, "cost": None}
     assert [run["usage"] for run in runs] == [spent] * 3
     assert third["usage"] == {
         "run": spent,
-        "task": {"input_tokens": 300, "output_tokens": 30, "cost": None},
+        "task": spent | {"input_tokens": 300, "output_tokens": 30},
     }
     assert "used 100 tokens in, 10 out; all runs together 300 tokens in, 30 out" in shown
 
@@ -105,8 +107,79 @@ def test_words_without_a_call_pause_with_a_type_of_their_own(tmp_path: Path) -> 
 def test_without_the_flag_all_tools_run_and_words_are_the_end(tmp_path: Path) -> None:
     """A-R78 A-R81."""
     with desk(tmp_path, use(command("echo ran >> log.txt")), say("Done.")) as person:
-        done = person.json("run", "deploy", expect=0)
+        done = person.json("run", "deploy it", expect=0)
         assert done["final_message"] == "Done."
         assert person.lines("log.txt") == ["ran"]
         asked = person.model.asked[0].body["tools"]
     assert "finish" not in {tool["function"]["name"] for tool in asked}
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_after_a_resume_the_request_begins_as_the_one_before_it(
+    tmp_path: Path, provider: str
+) -> None:
+    """Seed 001 is about money: what was sent before is found in the provider's cache."""
+    arguments = '{"timeout": 5.0,   "command": "echo ran"}'
+    call = ToolUse(name="run_command", arguments=arguments, id="tc_1")
+    script = [use(call, text="I run it."), Turn(text="Done.", usage=Usage(input=300, cached=200))]
+    env = {"ADJOURN_AGENT_MODEL": f"{provider}:scripted"}
+    with desk(tmp_path, *script) as person:
+        if provider == "anthropic":
+            env["ADJOURN_AGENT_BASE_URL"] = person.model.url
+        paused = person.agent_run("--on-text", "complete", expect=10, env=env)
+        done = person.resumed(paused, "--approve", "tc_1", expect=0, env=env)
+        before, after = (request.body for request in person.model.asked)
+        shown = person.adjourn("show", done["task_id"]).out
+    count = len(before["messages"])
+    fixed = ("tools", "system", "model")
+    first, second = (
+        msgspec.json.encode([{key: body.get(key) for key in fixed}, body["messages"][:count]])
+        for body in (before, after)
+    )
+    assert first == second
+    assert len(after["messages"]) > count
+    # Anthropic caches only what it is told to
+    assert ("cache_control" in after) == (provider == "anthropic")
+    assert done["usage"]["run"]["cached_input_tokens"] == 200
+    assert "300 tokens in (200 cached)" in shown
+
+
+def test_any_model_that_pydantic_ai_knows_can_be_asked(tmp_path: Path) -> None:
+    """One whose package is missing is named with what to install, before anything is lost."""
+    with desk(tmp_path, say("Hello.")) as person:
+        person.environment.pop("ADJOURN_AGENT_BASE_URL")
+        own = {"OLLAMA_BASE_URL": person.model.openai, "OLLAMA_API_KEY": "none"}
+        done = person.json("run", "--model", "ollama:scripted", "hello", expect=0, env=own)
+        assert done["final_message"] == "Hello."
+        failed = person.json("run", "--model", "groq:any", "hello", expect=1)["error"]["message"]
+        assert "groq:any needs what is not installed" in failed
+        assert "pip install" in failed
+        unknown = person.json("run", "--model", "nobody:any", "hello", expect=1)["error"]["message"]
+        assert "nobody:any cannot be used" in unknown
+        both = ("--model", "groq:any", "--base-url", person.model.openai)
+        assert (
+            "base_url is only for openai and anthropic"
+            in person.adjourn("run", *both, "hello", expect=2).err
+        )
+
+
+def test_verbose_tells_of_steps_and_calls_as_they_happen_and_of_no_secret(tmp_path: Path) -> None:
+    """A-R32: on stderr, and without the flag nothing."""
+    secret = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
+    script = [use(ToolUse(name="list_files")), use(command(f"echo {secret}", "tc_1")), finish()]
+    with desk(tmp_path, *script) as person:
+        words = ("run", "--pause-on-approval", "--output", "json", "deploy")
+        assert person.adjourn(*words, expect=10).err == ""
+        told = person.adjourn(*words, "--verbose", expect=10)
+        resumed = ("resume", told.doc["task_id"], "--approve-all", "--output", "json")
+        ran = person.adjourn(*resumed, "--verbose", expect=0).err
+    first, *rest = told.err.splitlines()
+    assert first == "adjourn: step 1"
+    assert "adjourn: call call_1_1 list_files: only reads, and runs" in rest
+    assert "adjourn: step 2" in rest
+    assert any(
+        line.startswith("adjourn: call tc_1 waits for a person: run_command") for line in rest
+    )
+    assert "adjourn: call tc_1 is done, exit code 0: run_command" in ran
+    assert "adjourn: step 3" in ran
+    assert secret not in told.err + ran

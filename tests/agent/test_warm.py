@@ -80,7 +80,7 @@ def test_agents_under_a_worker_work_as_anywhere_cold_and_warm(tmp_path: Path) ->
     ):
         for _ in range(3):
             (tmp_path / "note.txt").unlink(missing_ok=True)
-            task = person.json("run", "--pause-on-approval", "--detach", "deploy")["task_id"]
+            task = person.json("run", "--pause-on-approval", "--detach", "deploy it")["task_id"]
             assert done(person, task) == "waiting"
             for ask in person.json("show", task)["asks"]:
                 person.adjourn("approve", ask["id"])
@@ -99,7 +99,7 @@ def test_agents_under_a_worker_work_as_anywhere_cold_and_warm(tmp_path: Path) ->
 def test_an_agent_whose_warm_parent_is_killed_goes_on(tmp_path: Path) -> None:
     """Without the parent everything works as well, only slower."""
     with desk(tmp_path, say("One?"), say("Two?"), finish()) as person, worker(person) as process:
-        task = person.json("run", "--pause-on-approval", "--detach", "deploy")["task_id"]
+        task = person.json("run", "--pause-on-approval", "--detach", "deploy it")["task_id"]
         assert done(person, task) == "waiting"
         until(lambda: len(warm_parents(process.pid)) == 1, what="the warm parent is there")
         os.kill(warm_parents(process.pid)[0], signal.SIGKILL)
@@ -120,7 +120,7 @@ def test_an_agent_works_on_a_shared_store_by_hand_and_under_a_worker_cold_and_wa
         person.as_told(person.agent_run(expect=10), expect=0)
         with worker(person) as process:
             for _ in range(2):
-                task = person.json("run", "--pause-on-approval", "--detach", "deploy")["task_id"]
+                task = person.json("run", "--pause-on-approval", "--detach", "deploy it")["task_id"]
                 assert done(person, task) == "waiting"
                 person.adjourn("approve", person.json("show", task)["asks"][0]["id"])
                 assert done(person, task) == "succeeded"

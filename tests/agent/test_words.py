@@ -5,9 +5,11 @@ The transcript, its forks and restarts.
 
 from pathlib import Path
 
+import pytest
+
 from tests.agent.desk import command, desk, finish, out_of_order, say, use
 from tests.e2e.terminal import Terminal
-from tests.model.script import ToolUse
+from tests.model.script import Fault, ToolUse, Turn
 
 
 def test_a_person_can_accept_an_agents_words_without_a_process(tmp_path: Path) -> None:
@@ -105,7 +107,7 @@ def test_a_run_goes_on_with_all_that_it_was_started_with(tmp_path: Path) -> None
     Flag, limits and model are inherited; nothing of the old process is needed.
     """
     with desk(tmp_path, use(command("true", "a")), use(command("true", "b")), say("no")) as person:
-        paused = person.agent_run("--max-steps", "2", expect=10)
+        paused = person.agent_run("--max-tokens", "220", expect=10)
         other = {
             "ADJOURN_AGENT_MODEL": "anthropic:other",
             "ADJOURN_AGENT_BASE_URL": "http://127.0.0.1:9/",
@@ -113,13 +115,13 @@ def test_a_run_goes_on_with_all_that_it_was_started_with(tmp_path: Path) -> None
         again = person.resumed(paused, "--approve", "a", expect=10, env=other)
         assert [call["id"] for call in again["pause_reason"]["pending_tool_calls"]] == ["b"]
         ended = person.resumed(again, "--approve", "b", expect=10, env=other)
-        assert "--max-steps allows no more" in ended["agent_message"]
+        assert ended["agent_message"] == "it used 220 tokens, and it may use 220"
 
 
 def test_on_a_terminal_the_words_come_as_they_are_said_and_do_no_harm(tmp_path: Path) -> None:
     words = "Let me \x1b[31mlook\x1b[0m around."
     with desk(tmp_path, use(command("ls", "tc_1"), text=words), finish("All is there.")) as person:
-        with Terminal(person, "run", "--pause-on-approval", "hello") as terminal:
+        with Terminal(person, "run", "--pause-on-approval", "say hello") as terminal:
             assert terminal.ends() == 10
         (said,) = [
             number
@@ -130,3 +132,84 @@ def test_on_a_terminal_the_words_come_as_they_are_said_and_do_no_harm(tmp_path: 
         task = person.json("tasks")["tasks"][0]["task_id"]
         assert person.adjourn("logs", task).out == f"{words}\n"  # to a file, byte for byte
         assert person.adjourn("resume", task, "--approve-all").out == "All is there.\n"
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_a_conversation_that_is_too_long_is_summarised_and_kept_whole(
+    tmp_path: Path, provider: str
+) -> None:
+    """Older turns are summarised by the model; a resume goes on with the summary."""
+    too_long = Fault(status=400, too_long=True)
+    looks = [use(ToolUse(name="list_files"), text=f"Look {number}.") for number in range(4)]
+    script = [*looks, Turn(text="Which region?", faults=(too_long,)), say("Done.")]
+    settings = {"ADJOURN_AGENT_MODEL": f"{provider}:scripted"}
+    with desk(tmp_path, *script) as person:
+        if provider == "anthropic":
+            settings["ADJOURN_AGENT_BASE_URL"] = person.model.url
+        paused = person.agent_run(expect=10, env=settings)
+        messages = person.transcript(paused["task_id"])
+        (summary,) = [each for each in messages if each["role"] == "summary"]
+        # The scripted model answers the request for a summary with its first turn
+        assert (summary["text"], summary["v"]) == ("Look 0.", 2)
+        before = messages[: messages.index(summary)]
+        assert [each["text"] for each in before if each["role"] == "assistant"][:4] == [
+            "Look 0.",
+            "Look 1.",
+            "Look 2.",
+            "Look 3.",
+        ]
+        asked = [str(request.body["messages"]) for request in person.model.asked]
+        tail = next(text for text in asked if "in your own words" in text)
+        assert "deploy to staging" in tail
+        assert "Look 0." in tail
+        assert "Look 1." not in tail
+        shown = person.adjourn("show", paused["task_id"], "--transcript").out
+        assert f"in the place of the first {summary['covers']} messages" in shown
+        person.resumed(paused, "eu", expect=10, env=settings)
+        assert "in your own words" in str(person.model.asked[-1].body["messages"])
+
+
+def test_with_compaction_off_a_conversation_that_is_too_long_pauses(tmp_path: Path) -> None:
+    """Part 2 row 30."""
+    full = Turn(text="Done.", faults=(Fault(status=400, too_long=True),))
+    with desk(tmp_path, use(ToolUse(name="list_files")), full) as person:
+        paused = person.json("run", "--option", "compact=false", "say hello", expect=10)
+        assert paused["pause_reason"]["type"] == "limit_reached"
+        assert "longer than the model takes, and compact is off" in paused["agent_message"]
+        assert person.as_told(paused, expect=0)["final_message"] == "Done."
+
+
+def test_a_person_can_say_more_to_an_agent_that_was_done_in_the_same_task(tmp_path: Path) -> None:
+    """A-R40 A-R46, part 2 row 34; and to one that a limit has stopped."""
+    looks = use(ToolUse(name="list_files"))
+    with desk(tmp_path, finish("Deployed."), say("Rolled back."), looks, say("Fine.")) as person:
+        first = person.agent_run("--max-steps", "1", expect=0)
+        task = first["task_id"]
+        assert "there is nothing to resume" in person.adjourn("resume", task, expect=4).err
+        second = person.resumed(first, "Roll it back.", expect=10)
+        assert second["agent_message"] == "Rolled back."
+        assert (second["task_id"], second["session_id"]) == (task, first["session_id"])
+        assert person.sent()[-1] == {"role": "user", "content": "Roll it back."}
+        limited = person.resumed(second, "Look again.", expect=10)
+        assert limited["pause_reason"]["type"] == "limit_reached"
+        third = person.resumed(limited, "Say how it is.", expect=10)
+        assert third["agent_message"] == "Fine."
+        said = [each["content"] for each in person.sent() if each["role"] == "user"]
+        assert said == ["deploy to staging", "Roll it back.", "Look again.", "Say how it is."]
+        assert out_of_order(person.sent()) is None
+        shown = person.adjourn("show", task, "--full").out
+        assert "task continued" in shown
+        forked = person.json("fork", task, "What else?", "--at", first["checkpoint_id"], expect=10)
+        assert forked["task_id"] != task
+        assert [each["content"] for each in person.sent() if each["role"] == "user"] == [
+            "deploy to staging",
+            "What else?",
+        ]
+
+
+def test_a_text_never_comes_between_calls_and_their_results(tmp_path: Path) -> None:
+    """A-R19."""
+    with desk(tmp_path, use(command("echo ran", "tc_1")), finish()) as person:
+        paused = person.agent_run(expect=10)
+        refused = person.adjourn("fork", paused["task_id"], "Do it.", expect=2).err
+        assert "between calls and their results" in refused

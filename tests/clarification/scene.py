@@ -8,7 +8,7 @@ from adjourn.controller import context
 from adjourn.controller.controller import Controller
 from adjourn.controller.gate import PolicyGate
 from adjourn.controller.runs import Claimed
-from adjourn.core.ask import Principal, Question, Reply, Verb
+from adjourn.core.ask import Principal, Question, QuestionAsk, Reply, Verb
 from adjourn.core.clarification import Context, WorkState
 from adjourn.core.outcome import Exit
 from adjourn.core.task import ProcessId, Spec, Task
@@ -129,7 +129,7 @@ class Scene:
     def end(self, code: int) -> Task:
         """End the run as a supervisor does."""
         exchange.clear_taken(self.controller, self.root, self.task.id)
-        left = protocol_files.left_by(self.root, self.task.id)
+        left = protocol_files.read_left(self.root, self.task.id)
         ended = self.controller.runs.finish(self.claimed.run, Exit(code=code, left=left))
         exchange.close_run(self.controller, self.root, ended)
         return ended
@@ -137,7 +137,11 @@ class Scene:
     def answer_by_command(self, **answers: str) -> None:
         """Answer as `adjourn answer` does."""
         with self.controller.store.read() as view:
-            asks = {ask.key: ask.id for ask in view.open_asks_of(self.task.id)}
+            asks = {
+                ask.name: ask.id
+                for ask in view.open_asks_of(self.task.id)
+                if isinstance(ask, QuestionAsk)
+            }
         self.controller.decisions.decide(
             [Reply(ask_id=asks[key], verb=Verb.ANSWER, text=text) for key, text in answers.items()],
             by=ADA,

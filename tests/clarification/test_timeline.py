@@ -13,6 +13,8 @@ import pytest
 from adjourn.clarifications import exchange, log, protocol_files
 from adjourn.core.ask import Reply, Verb
 from adjourn.core.outcome import Exit
+from adjourn.system.run_files import checkpoint_path
+from adjourn.testing.values import settlement_of
 from tests.clarification.scene import ADA, DRAFT, QUESTIONS, TEN, Scene
 
 ANSWERS = {"Q1": "answer 1", "Q2": "answer 2", "Q3": "answer 3"}
@@ -104,7 +106,8 @@ def test_by_file_it_goes_on_as_well_and_once_however_often_the_file_is_touched(
     assert scene.look() == []
     assert inside.clarify(QUESTIONS, DRAFT, linger=0) == ANSWERS
     with scene.controller.store.read() as view:
-        assert {ask.settled_by for ask in view.asks(scene.task.id)} == {f"file:uid:{os.getuid()}"}
+        deciders = {settlement_of(ask).by for ask in view.asks(scene.task.id)}
+        assert deciders == {f"file:uid:{os.getuid()}"}
         assert view.task(scene.task.id).runs == 2
     assert scene.end(0).state == "succeeded"
     assert not path.exists()
@@ -151,7 +154,7 @@ def test_at_most_twelve_looks_at_the_file_for_any_wait(
 def test_the_checkpoint_has_every_field(scene: Scene) -> None:
     """B-R11 to B-R14, B-R16, B-R17, B-R21, B-R47."""
     leave(scene)
-    path = Path(protocol_files.checkpoint_path(scene.root, scene.task.id))
+    path = Path(checkpoint_path(scene.root, scene.task.id))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     content = path.read_text()
@@ -317,9 +320,9 @@ def test_a_response_that_was_taken_answers_no_later_request_though_its_superviso
     scene.answer_by_file()
     scene.look()
     scene.begin()
-    checkpoint = Path(protocol_files.checkpoint_path(scene.root, scene.task.id))
+    checkpoint = Path(checkpoint_path(scene.root, scene.task.id))
     checkpoint.write_text(checkpoint.read_text().replace("implementation", "tests"))
-    left = protocol_files.left_by(scene.root, scene.task.id)
+    left = protocol_files.read_left(scene.root, scene.task.id)
     ended = scene.controller.runs.finish(scene.claimed.run, Exit(code=0, left=left))
     assert ended.state == "waiting"
     assert scene.look() == []
@@ -408,7 +411,7 @@ def test_a_foreign_agent_that_knows_the_files_only(scene: Scene) -> None:
     agent = scene.task.id
     for place in (
         protocol_files.needed_path(scene.root, agent),
-        protocol_files.checkpoint_path(scene.root, agent),
+        checkpoint_path(scene.root, agent),
     ):
         os.makedirs(os.path.dirname(place), exist_ok=True)
     needed = f"agent_id: {agent}\nquestions:\n" + "".join(
@@ -421,7 +424,7 @@ def test_a_foreign_agent_that_knows_the_files_only(scene: Scene) -> None:
         "extractedContext": {},
         "decisions": [1, 2],
     }
-    Path(protocol_files.checkpoint_path(scene.root, agent)).write_text(json.dumps(checkpoint))
+    Path(checkpoint_path(scene.root, agent)).write_text(json.dumps(checkpoint))
     assert scene.end(0).state == "waiting"
     scene.answer_by_file()
     scene.look()
@@ -439,10 +442,10 @@ def test_a_foreign_request_that_cannot_be_read_fails_and_is_never_success(
     agent = scene.task.id
     for place in (
         protocol_files.needed_path(scene.root, agent),
-        protocol_files.checkpoint_path(scene.root, agent),
+        checkpoint_path(scene.root, agent),
     ):
         os.makedirs(os.path.dirname(place), exist_ok=True)
-    Path(protocol_files.checkpoint_path(scene.root, agent)).write_text(
+    Path(checkpoint_path(scene.root, agent)).write_text(
         '{"agentId": "a", "phase": "waiting_clarification"}'
     )
     if needed:
@@ -455,7 +458,7 @@ def test_a_restart_begins_without_what_was_left(scene: Scene) -> None:
     leave(scene)
     scene.controller.tasks.restart(scene.task.id, by=ADA, workspace=scene.root)
     scene.begin()
-    assert not os.path.exists(protocol_files.checkpoint_path(scene.root, scene.task.id))
+    assert not os.path.exists(checkpoint_path(scene.root, scene.task.id))
     assert scene.end(0).state == "succeeded"
 
 

@@ -136,7 +136,7 @@ class Fake:
                     is_error=True,
                     result=turn["error"],
                     terminal_reason="api_error",
-                    api_error_status=500,
+                    api_error_status=turn["status"],
                     code=1,
                 )
             self._message(turn)

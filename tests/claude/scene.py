@@ -140,4 +140,10 @@ def _fake_turn(turn: Turn, number: int, *, whole: bool) -> Document:
         for call in turn.calls
     ]
     error = "overloaded" if turn.faults else None
-    return {"text": turn.text, "calls": calls, "delay": turn.delay, "whole": whole, "error": error}
+    return {
+        "text": turn.text,
+        "calls": calls,
+        "delay": turn.delay,
+        "whole": whole,
+        "error": error,
+    } | {"status": turn.faults[0].status if turn.faults else None}

@@ -97,7 +97,7 @@ def test_what_the_policy_lets_pass_runs_and_what_it_never_allows_does_not(fake: 
 # Part 2, row 26
 def test_without_the_flag_calls_run_and_only_the_forbidden_is_turned_down(fake: Fake) -> None:
     fake.play([ONE, DONE])
-    fake.shell.adjourn("run", "--runner", "claude", "do it")
+    fake.shell.adjourn("run", "--runner", "claude", "--no-pause-on-approval", "do it")
     assert fake.lines() == ["A"]
 
 
@@ -339,11 +339,17 @@ def test_extra_arguments_and_the_model_are_said_again_on_every_resume(fake: Fake
         assert words[1:5] == ["--add-dir", "/a b", "--model", "opus"]
 
 
-def test_an_error_of_the_api_is_a_failure_though_it_says_success(fake: Fake) -> None:
-    """Where nobody is at hand. With a person at hand it is a pause."""
+def test_an_outage_of_the_api_pauses_and_a_refusal_before_the_first_answer_fails(
+    fake: Fake,
+) -> None:
+    """A-R22, part 2 row 30: with or without the flag, though Claude Code says success."""
+    ungated = ("run", "--runner", "claude", "--no-pause-on-approval", "do it")
+    fake.play([Turn(text="x", faults=(Fault(status=401),))])
+    assert "api_error (HTTP 401)" in fake.shell.adjourn(*ungated, expect=1).out
     fake.play([Turn(text="x", faults=(Fault(status=500),))])
-    done = fake.shell.adjourn("run", "--runner", "claude", "do it", expect=1)
+    done = fake.shell.adjourn(*ungated, expect=10)
     assert "api_error (HTTP 500): overloaded" in done.out
+    assert fake.shell.json("show", fake.task)["pause_reason"]["type"] == "unavailable"
     paused = fake.run(expect=10).out
     for said in (paused, fake.shell.adjourn("show", fake.task).out):
         assert said.startswith(
@@ -352,12 +358,22 @@ def test_an_error_of_the_api_is_a_failure_though_it_says_success(fake: Fake) -> 
     assert fake.shell.runs(fake.task)[0]["resumable"] is True
 
 
+def test_verbose_tells_of_steps_and_calls_as_they_happen(fake: Fake) -> None:
+    """A-R32."""
+    fake.play([Turn(calls=(bash("echo hi >> made.txt", name="toolu_A"),)), DONE])
+    told = fake.run(options=("--verbose",)).err
+    assert "adjourn: step 1" in told
+    assert "adjourn: call toolu_A waits for a person: Bash: " in told
+    fake.approve_all()
+    assert "adjourn: call toolu_A is done" in fake.resume("--verbose").err
+
+
 @pytest.mark.parametrize("victim", ["program", "driver"])
 # D-R17
 def test_whoever_is_killed_between_two_calls_the_session_goes_on(fake: Fake, victim: str) -> None:
     """Whether somebody is at hand or not: nothing starts again by itself."""
     fake.play([Turn(text="I make it.", calls=made("A"), delay=60.0), DONE])
-    process = fake.shell.start("run", "--runner", "claude", "do it")
+    process = fake.shell.start("run", "--runner", "claude", "--no-pause-on-approval", "do it")
     until(lambda: bool(fake.session_files()) and fake.is_saved(), what="the session is on disk")
     fake.kill(victim)
     out, _ = process.communicate(timeout=30)
@@ -380,7 +396,7 @@ def test_a_call_that_a_killed_session_had_not_written_down_is_told_to_it(fake: F
     """Else the model would make it again, and where nobody is asked it would run twice."""
     fake.faults("writes late")
     fake.play([ONE, Turn(text="Slow.", delay=60.0)])
-    process = fake.shell.start("run", "--runner", "claude", "do it")
+    process = fake.shell.start("run", "--runner", "claude", "--no-pause-on-approval", "do it")
     until(
         lambda: fake.newest is not None and fake.calls() == {"toolu_A": "done"},
         what="the call was made",

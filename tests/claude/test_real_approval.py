@@ -66,6 +66,24 @@ def test_nothing_of_a_batch_runs_before_all_of_it_is_decided_and_then_what_was_a
     assert all(f'"id":"toolu_{name}"'.encode() in final for name in ("A", "B", "C", "A2", "C2"))
 
 
+def test_an_approved_call_of_a_batch_that_the_model_does_not_make_again_is_said_aloud(
+    real: Scene,
+) -> None:
+    """A-R3: only the first of a message goes on in the session, the others have to be repeated."""
+    first, second = _batch()[1:]
+    with real.model([Turn(text="Two.", calls=(first, second)), DONE]):
+        real.run()
+        ended = real.resume("--approve-all")
+    assert real.lines() == ["B"]
+    assert "Completed; 1 approved call was never made:" in ended.out
+    assert "toolu_C Bash: echo C >> made.txt" in ended.out
+    calls = real.shell.json("show", real.task)["calls"]
+    assert {call["id"]: call["fate"] for call in calls} == {
+        "toolu_B": "done",
+        "toolu_C": "not_made",
+    }
+
+
 def test_nothing_of_a_batch_that_does_not_stream_runs_before_all_of_it_is_decided(
     real: Scene,
 ) -> None:
@@ -94,3 +112,14 @@ def test_nothing_of_a_batch_that_does_not_stream_runs_before_all_of_it_is_decide
     assert real.lines() == ["C"]
     assert (real.work / "here").exists()
     assert (real.work / "long.txt").stat().st_size == 400_000
+
+
+def test_a_text_for_a_session_that_was_done_goes_on_in_it(real: Scene) -> None:
+    """A-R40, part 2 row 34."""
+    with real.model([DONE, Turn(text="Twice done.")]) as model:
+        real.run(expect=0)
+        assert real.resume("Do it twice.").out == "Twice done.\n"
+        assert any("Do it twice." in str(message) for message in model.asked[-1].body["messages"])
+    first, second = real.shell.runs(real.task)
+    assert first["provider_session_ref"] == second["provider_session_ref"]
+    assert second["resumed_from_run_id"] == first["run_id"]

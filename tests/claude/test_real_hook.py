@@ -124,7 +124,7 @@ def test_a_hook_that_cannot_be_started_lets_no_call_through(
 
 
 @pytest.mark.parametrize(
-    ("options", "code"), [((), 1), (("--pause-on-approval",), 10)], ids=["ungated", "gated"]
+    ("options", "code"), [(("--no-pause-on-approval",), 1), ((), 10)], ids=["ungated", "gated"]
 )
 def test_a_driver_whose_socket_is_gone_lets_nothing_through_and_does_not_call_it_done(
     real: Scene, options: tuple[str, ...], code: int

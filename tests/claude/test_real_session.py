@@ -103,7 +103,7 @@ def test_whoever_is_killed_between_two_calls_the_session_goes_on_with_all_that_w
     real: Scene,
 ) -> None:
     with real.model([MAKES, Turn(text="All done.", delay=8.0)]) as model:
-        process = real.shell.start("run", "--runner", "claude", "do it")
+        process = real.shell.start("run", "--runner", "claude", "--no-pause-on-approval", "do it")
         for times, victim in enumerate(("program", "driver"), start=1):
             until(partial(_was_asked, model, times), what="the model is asked")
             until(real.is_saved, what="the session is on disk")

@@ -66,7 +66,9 @@ def test_tasks_that_are_paused_at_random_finish_and_double_no_step(real: Scene, 
     for number in range(TASKS[sweep]):
         (real.work / "steps").unlink(missing_ok=True)
         with real.model(_turns()):
-            process = _begun(real, "run", "--runner", "claude", f"do it, {number}")
+            process = _begun(
+                real, "run", "--runner", "claude", "--no-pause-on-approval", f"do it, {number}"
+            )
             code = _until_it_leaves(process, moment=chance.uniform(0, 5))
             for _ in range(PAUSES - 1):
                 if code == 10:

@@ -17,6 +17,8 @@ from tests.model.server import Model, Request, playing
 from tests.stage import Stage
 
 GATED = ("run", "--runner", "codex", "--pause-on-approval")
+# Most tests are about calls that the model makes itself; by default adjourn executes them
+REPEATS = (*GATED, "--option", "on-approve=repeat")
 SERVER = Path(__file__).parent / "mcp_server.py"
 # One calls tools, the other writes scripts that do
 PLAIN_MODEL, SCRIPTING_MODEL = "gpt-5.5", "gpt-6-sol"
@@ -114,7 +116,7 @@ def install_plugin(scene: "Scene") -> None:
 class Scene(Stage):
     """A workspace, a home, a Codex, and the model that it talks to."""
 
-    gated = GATED
+    gated: tuple[str, ...] = REPEATS
     driver, program = " _drive codex", " app-server "
 
     def __init__(self, place: Path, program: str) -> None:

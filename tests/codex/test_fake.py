@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.codex.scene import Scene
+from tests.codex.scene import GATED, Scene
 from tests.e2e.shell import until
 
 FAKE = Path(__file__).parent / "fake.py"
@@ -66,13 +66,55 @@ def test_a_call_waits_and_runs_once_when_approved(fake: FakeScene) -> None:
     assert "Repeat the identical call" in str(fake.told()[1])
 
 
-def test_an_approved_command_is_executed(fake: FakeScene) -> None:
+def test_an_approved_call_that_is_never_made_is_said_aloud_on_every_surface(
+    fake: FakeScene,
+) -> None:
+    """A-R3: text and JSON of `resume`, `show`, `wait` and `tasks`, and the trail."""
+    never = "1 approved call was never made"
+    fake.play(MAKES, DONE)
+    fake.run()
+    fake.approve_all()
+    ended = fake.resume()
+    assert fake.lines() == []
+    gist = "call_A shell: echo hi >> made.txt"
+    assert f"Completed; {never}:  (task {fake.task})\n  {gist}\n" in ended.out
+    shell, task = fake.shell, fake.task
+    for words in (("show", task), ("wait", task)):
+        assert f"Completed; {never}:" in shell.adjourn(*words).out
+        (call,) = shell.json(*words)["calls"]
+        assert (call["id"], call["name"], call["fate"]) == ("call_A", "shell", "not_made")
+        assert call["arguments"]["command"] == "echo hi >> made.txt"
+    assert "is   never made, although it was approved" in shell.adjourn("show", task, "--full").out
+    assert never in shell.adjourn("tasks").out
+    assert shell.json("tasks")["tasks"][0]["calls_not_made"] == 1
+    assert "call not made" in shell.adjourn("show", task).out
+    trail = shell.adjourn("audit", "export", task).out
+    assert '"kind":"call_not_made"' in trail.replace('": "', '":"')
+    shell.adjourn("audit", "verify")
+    fake.play(DONE)
+    assert never not in shell.adjourn("restart", task).out
+    assert shell.json("tasks")["tasks"][0]["calls_not_made"] == 0
+
+
+def test_an_approved_command_is_executed_and_cannot_be_lost(fake: FakeScene) -> None:
+    """A-R43: unless the task was told otherwise."""
+    fake.gated = GATED
     fake.play([{"run": "echo hi >> made.txt; echo out", "id": "call_A"}], DONE)
-    fake.run(options=("--option", "on-approve=execute"))
+    fake.run()
     fake.approve_all()
     fake.resume()
     assert fake.lines() == ["hi"]
     assert fake.output("call_A") == "Process exited with code 0\nOutput:\nout\n"
+
+
+def test_verbose_tells_of_steps_and_calls_as_they_happen(fake: FakeScene) -> None:
+    """A-R32."""
+    fake.play(MAKES, AGAIN, DONE)
+    told = fake.run(options=("--verbose",)).err
+    assert "adjourn: step 1" in told
+    assert "adjourn: call call_A waits for a person: shell: echo hi >> made.txt" in told
+    fake.approve_all()
+    assert "adjourn: call call_A is done" in fake.resume("--verbose").err
 
 
 def test_a_rejection_is_the_output_of_the_call(fake: FakeScene) -> None:
@@ -212,7 +254,9 @@ def test_a_first_run_that_is_stopped_before_its_thread_is_there_can_only_be_rest
 ) -> None:
     """D-R13, D-R18, D-R47, D-R53: with the app-server up, and no thread yet."""
     fake.play(DONE, slow={"thread/start": 60})
-    process = fake.shell.start("run", "--runner", "codex", "--output", "json", "do it")
+    process = fake.shell.start(
+        "run", "--runner", "codex", "--no-pause-on-approval", "--output", "json", "do it"
+    )
     until(
         lambda: any("app-server" in words for words in fake.shell.processes().values()),
         what="the app-server is there",
@@ -271,7 +315,6 @@ def test_a_codex_that_does_not_fit_is_refused_and_nothing_runs(
         ({"raw": '{"method": "item/completed", "params": {"threadId": "%"}}'}, ""),
         ({"raw": "[]"}, "no message"),
         ({"die": 3}, "left before its turn ended"),
-        ({"fail": "contextWindowExceeded"}, "too long"),
     ],
 )
 def test_what_makes_no_sense_ends_the_run_with_a_reason(
@@ -282,15 +325,24 @@ def test_what_makes_no_sense_ends_the_run_with_a_reason(
     assert words in done.err
 
 
+def test_a_context_that_is_full_is_a_limit_and_loses_no_work(fake: FakeScene) -> None:
+    fake.play([{"fail": "contextWindowExceeded"}], DONE)
+    assert "It cannot go on for now: too long, or too much" in fake.run().out
+    assert fake.shell.json("show", fake.task)["pause_reason"]["type"] == "limit_reached"
+    assert fake.resume().out == "All done.\n"
+
+
 @pytest.mark.parametrize(
     ("trouble", "words"), [(20, "times in a row: Reconnecting"), (0, "said nothing for 2 s")]
 )
-def test_where_codex_gets_no_further_a_person_who_is_at_hand_can_have_it_go_on(
+def test_where_codex_gets_no_further_it_pauses_with_or_without_the_flag(
     fake: FakeScene, trouble: int, words: str
 ) -> None:
     fake.play([{"trouble": trouble}, {"wait": 30}], DONE)
     patience = ("--option", "silence=2")
-    assert words in fake.shell.adjourn("run", "--runner", "codex", *patience, "do it", expect=1).err
+    ungated = ("run", "--runner", "codex", "--no-pause-on-approval", *patience, "do it")
+    assert words in fake.shell.adjourn(*ungated, expect=10).err
+    assert fake.shell.json("show", fake.task)["pause_reason"]["type"] == "unavailable"
     paused = fake.run(options=patience).out
     assert "It cannot go on for now: Codex " in paused
     assert words in paused
@@ -304,7 +356,7 @@ def test_whoever_is_killed_between_two_calls_the_thread_goes_on(
 ) -> None:
     """Whether somebody is at hand or not: nothing starts again by itself."""
     fake.play([{"wait": 60}], DONE)
-    process = fake.shell.start("run", "--runner", "codex", "do it")
+    process = fake.shell.start("run", "--runner", "codex", "--no-pause-on-approval", "do it")
     until(lambda: bool(fake.session_files()) and fake.is_saved(), what="the thread is on disk")
     fake.kill(victim)
     out, _ = process.communicate(timeout=30)
@@ -328,7 +380,7 @@ def test_a_run_that_is_paused_after_the_last_words_is_done_and_the_model_is_not_
     fake: FakeScene,
 ) -> None:
     fake.play([{"write": "All done.", "wait": 60}], [{"say": "Anything else?"}])
-    process = fake.shell.start("run", "--runner", "codex", "do it")
+    process = fake.shell.start("run", "--runner", "codex", "--no-pause-on-approval", "do it")
     until(
         lambda: any("All done." in file.read_text() for file in fake.session_files()),
         what="the last words are written",

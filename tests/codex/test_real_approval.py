@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.codex.scene import SCRIPTING_MODEL, Scene, outputs, patch, said, script, shell
+from tests.codex.scene import GATED, SCRIPTING_MODEL, Scene, outputs, patch, said, script, shell
 from tests.model.script import ToolUse, Turn
 
 EXECUTE = ("--option", "on-approve=execute")
@@ -52,7 +52,7 @@ def test_what_was_approved_is_executed_as_it_was_shown_and_its_output_handed_in(
 ) -> None:
     """A command, an edited one, one that stays in the sandbox, one that leaves it, and a patch.
 
-    All without the model.
+    All without the model, which is the default.
     """
     # The sandbox keeps .git from being written
     inside, outside = real.work / ".git" / "inside", real.work / ".git" / "outside"
@@ -66,7 +66,8 @@ def test_what_was_approved_is_executed_as_it_was_shown_and_its_output_handed_in(
     with real.model(
         [Turn(calls=(*MAKES.calls, stays, edited, leaves)), Turn(calls=(adds,)), DONE]
     ) as model:
-        real.run(options=EXECUTE)
+        real.gated = GATED
+        real.run()
         shown, asks = real.shown(), {ask["tool_call_id"]: ask["id"] for ask in real.asks()}
         assert 'sandbox: "none"' in shown
         assert 'sandbox: "workspace-write"' in shown
@@ -280,7 +281,9 @@ def test_one_that_runs_when_codex_is_done_ends_with_it_and_the_task_is_done(
     real: Scene, way: str
 ) -> None:
     with real.model([_left_running("sleep 60"), DONE]):
-        done = real.shell.adjourn("run", "--runner", "codex", "--option", f"way={way}", "do it")
+        done = real.shell.adjourn(
+            "run", "--runner", "codex", "--no-pause-on-approval", "--option", f"way={way}", "do it"
+        )
     assert done.out == "All done.\n"
     assert real.calls() == {"call_Z": "failed"}
     assert (
@@ -352,3 +355,14 @@ def test_several_calls_of_one_script_are_asked_about_together(real: Scene) -> No
         real.resume()
     assert sorted(real.lines()) == ["1", "2"]
     assert sorted(real.calls().values()) == ["done"] * 2
+
+
+def test_a_text_for_a_session_that_was_done_goes_on_in_it(real: Scene) -> None:
+    """A-R40, part 2 row 34."""
+    with real.model([DONE, Turn(text="Twice done.")]) as model:
+        real.run(expect=0)
+        assert real.resume("Do it twice.").out == "Twice done.\n"
+        assert "Do it twice." in str(said(model.asked[-1])[-1])
+    first, second = real.shell.runs(real.task)
+    assert first["provider_session_ref"] == second["provider_session_ref"]
+    assert second["resumed_from_run_id"] == first["run_id"]

@@ -25,24 +25,29 @@ AGAIN = Turn(
 DONE = Turn(text="All done.", usage=Usage(input=300, output=30))
 
 
-def test_an_api_that_is_not_there_ends_the_run_with_a_reason(real: Scene) -> None:
+def test_an_api_that_is_not_there_pauses_the_run_with_a_reason(real: Scene) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
     real.configure(f"http://127.0.0.1:{port}/v1")
     began = time.monotonic()
-    done = real.shell.adjourn("run", "--runner", "codex", "do it", expect=1)  # nobody is at hand
+    done = real.shell.adjourn(
+        "run", "--runner", "codex", "--no-pause-on-approval", "do it", expect=10
+    )
     assert time.monotonic() - began < 40
-    assert "Failed:" in done.out
+    assert "It cannot go on for now: " in done.out
+    assert real.shell.json("inbox")["paused"][0]["pause_reason"] == "unavailable"
     assert len(done.err) > 10
 
 
 def test_an_api_that_fails_pauses_the_task_with_a_reason_and_the_thread_goes_on(
     real: Scene,
 ) -> None:
+    """Part 2 row 30: a key that is refused before the first answer loses nothing, and fails."""
+    with real.model([Turn(text="At last.", faults=(Fault(status=401),) * 4)]):
+        assert "Failed: " in real.run(expect=1).out
     for fault in (
         Fault(status=500),
-        Fault(status=401),
         Fault(drop_after=1),
         Fault(garbage="<html>"),
     ):
@@ -115,7 +120,14 @@ def test_silence_is_not_waited_for_for_ever(real: Scene) -> None:
 
 def test_a_program_that_is_not_there_is_named(real: Scene) -> None:
     done = real.shell.adjourn(
-        "run", "--runner", "codex", "--option", "program=/no/such/codex", "do it", expect=1
+        "run",
+        "--runner",
+        "codex",
+        "--no-pause-on-approval",
+        "--option",
+        "program=/no/such/codex",
+        "do it",
+        expect=1,
     )
     assert "/no/such/codex" in done.err
     assert "@openai/codex" in done.err
@@ -147,7 +159,16 @@ def test_an_option_that_does_not_fit_is_refused_before_anything_is_recorded(real
         "arguments='",
     )
     for option in unfit:
-        real.shell.adjourn("run", "--runner", "codex", "--option", option, "do it", expect=2)
+        real.shell.adjourn(
+            "run",
+            "--runner",
+            "codex",
+            "--no-pause-on-approval",
+            "--option",
+            option,
+            "do it",
+            expect=2,
+        )
     assert real.shell.json("tasks")["tasks"] == []
 
 

@@ -304,7 +304,9 @@ def test_without_the_socket_or_the_store_of_its_run_nothing_runs(real: Scene) ->
     slowly = Turn(calls=(shell("echo hi >> made.txt", name="call_A"),), delay=1.5)
     with real.model([slowly, DONE]) as model:
         for number in (0, 2):
-            process = real.shell.start("run", "--runner", "codex", "do it")
+            process = real.shell.start(
+                "run", "--runner", "codex", "--no-pause-on-approval", "do it"
+            )
             until(partial(_is_asked, model, more_than=number), what="the model is asked")
             for place in real.shell.store.glob("runs/*/driver/hook.sock"):
                 place.unlink()

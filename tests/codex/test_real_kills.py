@@ -25,7 +25,13 @@ DONE = Turn(text="All done.")
 SPARE = [DONE] * 3  # whoever is killed after the last words asks for them once more
 SUPERVISOR, DRIVER, HOOK, SHIM = ("adjourn", 0), ("adjourn", 1), ("adjourn", 2), ("adjourn-shim", 0)
 REPEAT, EXECUTE = (), ("--option", "on-approve=execute")
-PAUSE = ("run", "--runner", "codex", "do it")  # ungated, and then interrupted
+PAUSE = (
+    "run",
+    "--runner",
+    "codex",
+    "--no-pause-on-approval",
+    "do it",
+)  # ungated, and then interrupted
 DEATHS = {  # at each step, of each that there is
     "ci": {DRIVER: 2, SUPERVISOR: 1, SHIM: 1, HOOK: 1},
     "full": {DRIVER: 1000, SUPERVISOR: 25, SHIM: 25, HOOK: 25},

@@ -19,7 +19,9 @@ SLOW = Turn(text="All done.", delay=3.0)
 
 def started(scene: Scene, *options: str) -> "subprocess.Popen[bytes]":
     """Start Codex on a prompt, gated."""
-    return scene.shell.start("run", "--runner", "codex", *options, "do it")
+    return scene.shell.start(
+        "run", "--runner", "codex", "--no-pause-on-approval", *options, "do it"
+    )
 
 
 def interrupted(process: "subprocess.Popen[bytes]") -> str:

@@ -39,7 +39,7 @@ def test_a_task_that_is_paused_at_random_ends_and_no_step_is_doubled(
 
 
 def _play(scene: Scene, chance: random.Random) -> None:
-    words = ["run", "--runner", "codex", "do it"]
+    words = ["run", "--runner", "codex", "--no-pause-on-approval", "do it"]
     for _ in range(PAUSES):
         process = _begun(scene, *words)
         time.sleep(chance.uniform(0.0, 2.5))

@@ -6,7 +6,7 @@ from adjourn.controller.context import Context
 from adjourn.controller.controller import Controller
 from adjourn.controller.gate import PolicyGate
 from adjourn.controller.runs import Claimed
-from adjourn.core.ask import Ask, Principal, Question, Reply, Verb
+from adjourn.core.ask import ApprovalAsk, Ask, Principal, Question, QuestionAsk, Reply, Verb
 from adjourn.core.outcome import Exit
 from adjourn.core.policy.judgement import Effect
 from adjourn.core.scene import Scene
@@ -99,7 +99,7 @@ class Office:
             self.ask(run, key)
         return self.controller.runs.finish(run, exit_)
 
-    def ask(self, run: Run, key: str = "region", **words: Any) -> Ask:
+    def ask(self, run: Run, key: str = "region", **words: Any) -> QuestionAsk:
         asked: dict[str, Any] = {"prompt": f"Which {key}?", "key": key, **words}
         return self.controller.asks.ask(run.id, Question(**asked))
 
@@ -115,10 +115,15 @@ class Office:
         (ask,) = self.scene(task).open_asks
         return ask
 
-    def waiting(self, **words: Any) -> tuple[Task, Ask]:
+    def open_approval(self, task: Task) -> ApprovalAsk:
+        ask = self.open_ask(task)
+        assert isinstance(ask, ApprovalAsk)
+        return ask
+
+    def waiting(self, **words: Any) -> tuple[Task, ApprovalAsk]:
         """Return a task that left with exit code 90, and what it asks."""
         task = self.run(self.start(**words), ASKS_90)
-        return task, self.open_ask(task)
+        return task, self.open_approval(task)
 
     def lost(self) -> Task:
         """Return a task whose process vanished."""

@@ -11,14 +11,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from adjourn.core.ask import Approver, Ask, Principal, Reply, Terms, Verb, Verdict
+from adjourn.core.ask import Approver, Ask, Principal, Reply, Terms, Verb, Verdict, number_of_call
 from adjourn.core.authority.scopes import ALL, NONE, SCOPES, Rights, Scope
 from adjourn.core.errors import Conflict, Misuse, NotAllowed
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import RunState, Task
 from adjourn.ports.store import Store
-from adjourn.testing.values import a_call, a_run, a_spec, a_task, an_approval, an_event
+from adjourn.testing.values import (
+    a_call,
+    a_run,
+    a_spec,
+    a_task,
+    an_approval,
+    an_event,
+    settlement_of,
+)
 from tests.authorities import Outside
 from tests.contract.office import DONE, FAILED, INTERRUPTED, Office
 from tests.stateful.world import rows_of
@@ -147,7 +155,7 @@ def question(office: Office) -> Ask:
 
 def settled(office: Office, state: AskState) -> Ask:
     """Return an ask in that state."""
-    ask = office.waiting()[1]
+    ask: Ask = office.waiting()[1]
     match state:
         case AskState.PENDING:
             return ask
@@ -186,7 +194,7 @@ ON_ASKS: dict[str, tuple[Callable[[Office, Ask, Principal], object], set[AskStat
     "answer": (replied(Verb.ANSWER), set()),
     "settle": (
         lambda office, ask, by: office.controller.tasks.settle(
-            ask.task_id, ask.call or 1, Verdict.IT_RAN, by=by
+            ask.task_id, number_of_call(ask) or 1, Verdict.IT_RAN, by=by
         ),
         set(),
     ),
@@ -422,14 +430,15 @@ def test_a_decision_says_its_level_in_the_ask_in_the_trail_and_in_its_receipt(
         (told,) = [
             each for each in view.last_events(ask.task_id, limit=9) if each.event.facts.get("level")
         ]
-    assert recorded.level == told.event.facts["level"] == receipt.level == level
+    assert settlement_of(recorded).level == told.event.facts["level"] == receipt.level == level
     assert (receipt.by, receipt.place, receipt.seal) == (by.name, told.place, told.seal.hex())
 
 
 def test_what_nobody_decided_has_no_level(office: Office) -> None:
     assert {
-        settled(office, state).level
+        ask.settlement.level if ask.settlement else None
         for state in (AskState.PENDING, AskState.EXPIRED, AskState.WITHDRAWN)
+        for ask in [settled(office, state)]
     } == {None}
 
 

@@ -14,6 +14,7 @@ from adjourn.core.errors import AdjournError, Conflict, NotAllowed
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
 from adjourn.ports.store import Store
+from adjourn.testing.values import settlement_of
 from tests.authorities import Outside
 from tests.contract.office import ASKS_90, DONE, Office
 from tests.stateful.world import rows_of
@@ -154,7 +155,7 @@ def test_several_who_sign_are_recorded_each_by_name(office: Office, keys: Keys) 
         signed(office, keys, ask, by=name) for ask, name in zip(asks, ("anna", "bert"), strict=True)
     ]
     recorded = office.controller.signing.decide_signed(both, carried_by=COURIER)
-    assert [(ask.settled_by, ask.level) for ask in recorded] == [
+    assert [(each.by, each.level) for each in map(settlement_of, recorded)] == [
         ("key:anna", "L2"),
         ("key:bert", "L2"),
     ]
@@ -184,7 +185,7 @@ def test_a_signer_who_is_gone_opens_no_gate_and_is_named_in_the_new_ask(
     stopped = office.controller.runs.claim(task.id, supervisor="anna-0")
     assert isinstance(stopped, Task)
     assert stopped.state is TaskState.WAITING
-    asked = office.open_ask(task)
+    asked = office.open_approval(task)
     assert (asked.replaces, asked.prompt) == (ask.id, "nobody signed that")
     with pytest.raises(AdjournError):
         office.controller.runs.claim(task.id, supervisor="anna-0")

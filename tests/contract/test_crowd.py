@@ -13,7 +13,7 @@ from adjourn.core.outcome import Exit
 from adjourn.core.states import TaskState
 from adjourn.core.task import ProcessId
 from adjourn.core.trail.events import first_broken
-from adjourn.testing.values import a_spec
+from adjourn.testing.values import a_spec, settlement_of
 from adjourn.wiring.controller import open_controller
 from tests.contract.crowd import Crowd, Order, Report, Try, crowd_of
 
@@ -51,7 +51,8 @@ def check_round(controller: Controller, order: Order, reports: list[Report]) -> 
         assert report.name == decider or f"approved by {decider} at" in report.decision.sentence
     starter = the_winner({report.name: report.claim for report in reports}, losers={"MoveRefused"})
     with controller.store.read() as view:
-        assert (view.ask(order.ask).settled_by, view.ask(order.ask).reply) == (decider, decider)
+        settled = settlement_of(view.ask(order.ask))
+        assert (settled.by, settled.reply) == (decider, decider)
         assert [run.supervisor for run in view.runs(order.task)] == ["first", starter]
         assert view.task(order.task).state is TaskState.RUNNING
 

@@ -61,7 +61,7 @@ def test_an_uncertain_call_is_settled_before_a_restart(office: Office) -> None:
     task = office.lost()
     with pytest.raises(Conflict, match="may have run") as refusal:
         office.controller.tasks.restart(task.id, by=ME, workspace="/w")
-    assert "adjourn settle" in refusal.value.way_out
+    assert refusal.value.way_out == f"adjourn show {task.id}"  # which has the three commands
 
 
 # --- pause and cancel -----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from adjourn.controller.runs import Claimed
-from adjourn.core.ask import Ask, Reply, Verb
+from adjourn.core.ask import ApprovalAsk, Reply, Verb
 from adjourn.core.call import Command, command_body, command_of
 from adjourn.core.errors import AdjournError, AlreadySettled, Conflict
 from adjourn.core.policy.policy import NO_POLICY
@@ -27,11 +27,11 @@ NEVER = '[[rule]]\naction = "never"'
 IDEMPOTENT = '[[rule]]\nargs = ["**"]\neffect = "idempotent"'
 
 
-def gated(office: Office, **words: object) -> tuple[Task, Ask]:
+def gated(office: Office, **words: object) -> tuple[Task, ApprovalAsk]:
     """Return a task whose command waits to be let through, and what is asked."""
     office.disk.files = {"/bin/deploy": "sha256:1"}
     task = office.start(pause_on_approval=True, **words)
-    return task, office.open_ask(task)
+    return task, office.open_approval(task)
 
 
 def approved(office: Office) -> Task:
@@ -50,7 +50,7 @@ def test_a_gate_asks_before_there_is_any_process(office: Office) -> None:
 
 def test_an_approval_starts_the_very_bytes_that_were_shown(office: Office) -> None:
     task, ask = gated(office)
-    shown = office.scene(task).calls[ask.call or 0].body
+    shown = office.scene(task).calls[ask.call].body
     claimed = office.begin(office.reply(ask, Verb.APPROVE))
     assert claimed.call.body == shown
 
@@ -126,9 +126,9 @@ def test_bytes_that_were_changed_in_the_store_are_noticed(office: Office) -> Non
     task = approved(office)
     _other_bytes(office, task)
     assert isinstance(office.controller.runs.claim(task.id, supervisor="anna-0"), Task)
-    ask = office.open_ask(task)
+    ask = office.open_approval(task)
     assert "changed in the store" in ask.prompt
-    assert command_of(office.scene(task).calls[ask.call or 0].body).argv == task.spec.argv
+    assert command_of(office.scene(task).calls[ask.call].body).argv == task.spec.argv
 
 
 def test_what_replaces_an_ask_names_it_and_the_old_one_names_what_came(office: Office) -> None:
@@ -136,7 +136,7 @@ def test_what_replaces_an_ask_names_it_and_the_old_one_names_what_came(office: O
     task = office.reply(old, Verb.APPROVE)
     _changed_file(office, task)
     office.controller.runs.claim(task.id, supervisor="anna-0")
-    new = office.open_ask(task)
+    new = office.open_approval(task)
     assert new.replaces == old.id
     assert "/bin/deploy was sha256:1 and is sha256:2" in new.prompt
     with office.controller.store.read() as view:
@@ -236,7 +236,7 @@ def test_a_spent_approval_is_not_used_twice(office: Office) -> None:
     assert paused.state is TaskState.PAUSED
     again = office.controller.tasks.resume(task.id, by=ME)
     assert again.state is TaskState.WAITING
-    assert office.open_ask(again).gate
+    assert office.open_approval(again).gate
 
 
 def test_a_restart_without_a_gate_heeds_a_policy_that_forbids_now(office: Office) -> None:
@@ -253,7 +253,7 @@ def test_a_tools_own_ask_expires_as_the_policy_says(office: Office) -> None:
     """Part 2 row 6, C-R11: whichever is shorter, the task's span or the policy's."""
     office.rules.policy = policy_of('[[rule]]\nexpires_after = "1m"')
     task = office.run(office.start(expires_after=3_600_000), ASKS_90)
-    assert office.open_ask(task).expires_at == office.now + 60_000
+    assert office.open_approval(task).expires_at == office.now + 60_000
 
 
 def test_a_task_keeps_the_policy_that_it_began_under(office: Office) -> None:
@@ -262,4 +262,4 @@ def test_a_task_keeps_the_policy_that_it_began_under(office: Office) -> None:
     assert task.state is TaskState.QUEUED
     office.rules.policy = NO_POLICY
     assert isinstance(office.controller.runs.claim(task.id, supervisor="anna-0"), Task)
-    assert office.open_ask(task).gate
+    assert office.open_approval(task).gate

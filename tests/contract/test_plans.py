@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from adjourn.controller.runs import Claimed
-from adjourn.core.ask import Ask, AskKind, Reply, Verb
+from adjourn.core.ask import AskKind, QuestionAsk, Reply, Verb, number_of_call
 from adjourn.core.clarification import Response, replies_to
 from adjourn.core.errors import Conflict, Misuse, WorkspaceBusy
 from adjourn.core.plan.plan import Item, Plan, Progress
@@ -40,9 +40,10 @@ def progress(office: Office, *names: str) -> Progress:
     return office.controller.plans.progress(plan)
 
 
-def review(office: Office, task: Task) -> Ask:
+def review(office: Office, task: Task) -> QuestionAsk:
     with office.controller.store.read() as view:
         (ask,) = view.open_asks_of(task.id)
+    assert isinstance(ask, QuestionAsk)
     return ask
 
 
@@ -181,7 +182,8 @@ def test_work_that_is_to_be_reviewed_waits_when_it_is_done(office: Office) -> No
     task = office.run(begin(office, review=True))
     assert task.state is TaskState.WAITING
     ask = review(office, task)
-    assert (ask.kind, ask.key, ask.review, ask.call) == (AskKind.QUESTION, "review", True, None)
+    about = number_of_call(ask)
+    assert (ask.kind, ask.key, ask.review, about) == (AskKind.QUESTION, "review", True, None)
     assert progress(office, "build").stands[0].in_review
 
 
@@ -283,7 +285,7 @@ def test_a_command_that_was_approved_needs_a_new_approval_to_change_its_work(
     assert changed.state is TaskState.PAUSED
     held = office.controller.tasks.resume(task.id, by=ME)
     assert held.state is TaskState.WAITING
-    asked = review(office, held)
+    asked = office.open_approval(held)
     assert (asked.kind, asked.gate) == (AskKind.APPROVAL, True)
     office.controller.decisions.decide([Reply(ask_id=asked.id, verb=Verb.APPROVE)], by=ME)
     run = office.begin(office.controller.decisions.find_task(task.id)).run

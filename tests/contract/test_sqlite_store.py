@@ -118,7 +118,6 @@ def test_the_directory_hides_itself_from_git_except_for_what_people_write(root: 
     with opened(root):
         assert (root / ".gitignore").read_text().splitlines() == [
             "*",
-            "!.gitignore",
             "!policy.toml",
             "!supervision.yaml",
         ]

@@ -11,7 +11,7 @@ from adjourn.core.trail.events import first_broken
 from adjourn.ports.store import Store
 from adjourn.testing.store_finding import finds_nothing
 from adjourn.testing.store_samples import given_up, keep
-from adjourn.testing.values import a_run, a_spec, a_task, an_ask, an_event, settled
+from adjourn.testing.values import a_run, a_spec, a_task, an_approval, an_ask, an_event, settled
 from tests.hostile import HOSTILE_WORDS
 
 
@@ -41,18 +41,20 @@ names = texts.map(lambda text: text.replace("\0", ""))
     suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None
 )
 def test_any_text_can_be_kept(store: Store, one: str, other: str, third: str, name: str) -> None:
-    ask = an_ask(prompt=one, choices=(other, third), key=third, manifest=other)
-    answered = replace(settled(ask, AskState.ANSWERED, reply=one), settled_by=name)
+    ask = an_ask(prompt=one, choices=(other, third), key=third)
+    approval = an_approval("ask-b", number=2, prompt=one, key=third, manifest=other)
+    answered = settled(ask, AskState.ANSWERED, reply=one, by=name)
     event = an_event(by=one, facts={"said": other})
     with given_up(store) as tx:
         tx.add_task(a_task(message=one))
         tx.add_run(a_run(message=third))
         tx.add_ask(ask)
+        tx.add_ask(approval)
         tx.save_ask(ask, answered)
         tx.append(event)
         assert tx.task("task-a").message == one
         assert tx.run("task-a", 1).message == third
-        assert tx.ask("ask-a") == answered
+        assert (tx.ask("ask-a"), tx.ask("ask-b")) == (answered, approval)
         assert tx.events("task-a") == [event]
         assert first_broken(tx.trail()) is None
 

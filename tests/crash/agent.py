@@ -105,7 +105,7 @@ def ask_agent(*options: str) -> Words:
 
     def words(_: Stage) -> list[str]:
         model = ["--model", "openai:scripted", "--base-url", f"{os.environ[MODEL]}/v1"]
-        return ["run", *options, *model, "deploy"]
+        return ["run", *options, *model, "deploy it"]
 
     return words
 

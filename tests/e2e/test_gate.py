@@ -136,9 +136,9 @@ def test_what_may_never_run_must_be_named(shell: Shell) -> None:
     users_policy(shell, NEVER)
     manifest = gated(shell, noted(shell))
     told = shell.adjourn("-c", manifest["checkpoint_id"], "--approve-all", expect=5)
-    assert "must be named" in told.err
+    assert "--approve-all does not cover" in told.err
     assert shell.lines("starts") == []
-    shell.adjourn("-c", manifest["checkpoint_id"], "--approve", "tc_1")
+    shell.adjourn("-c", manifest["checkpoint_id"], "--approve", "tc_1", "--override", "because")
     assert len(shell.lines("starts")) == 1
 
 

@@ -222,7 +222,7 @@ def test_its_options_are_checked_before_anything_is_recorded(person: Person) -> 
 
 def test_it_is_interrupted_and_can_be_resumed(person: Person) -> None:
     """D-R58: interrupt."""
-    with person.start("run", "--runner", "fake", "wait") as process:
+    with person.start("-a", "wait", "--runner", "fake") as process:
         until((person.place / "waiting").exists, what="the fake to wait")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
@@ -243,7 +243,7 @@ def test_plans_doctor_and_help_know_it(person: Person) -> None:
     assert "Who are you?" in person.adjourn("execute", expect=10)
     assert "the fake can do all" in person.adjourn("doctor")
     assert "[agent|claude|codex|fake]" in person.adjourn("run", "--help")
-    assert "'fake'" in person.adjourn("run", "--runner", "nobody", "hi", expect=2)
+    assert "'fake'" in person.adjourn("run", "--runner", "nobody", "hi there", expect=2)
 
 
 def test_a_notifier_of_another_package_is_told(person: Person) -> None:

@@ -57,9 +57,12 @@ def action(shell: Shell, *words: str) -> str:
 def test_explain_names_the_rule_that_decides_and_what_else_matched(shell: Shell) -> None:
     path = user_policy(shell, USER)
     said = shell.adjourn("policy", "explain", "--", "sh", "-c", "ls | touch x").out
-    assert said.startswith("never: it waits for somebody who approves it by its name")
+    assert said.startswith("never: it waits for a person who overrides it by its name")
     assert f"  {path}:6: * touch **: never, approver human, expires after 8h\n" in said
-    assert f"other rules that match\n  {path}:1: * ls **: auto, effect read_only\n" in said
+    refusing = said.partition("found in any spelling\n")[2].partition("\n\n")[0]
+    assert f"  {path}:6: * touch **: never" in refusing
+    assert "ls" not in refusing
+    assert f"the very words only\n  {path}:1: * ls **: auto, effect read_only\n" in said
     assert "approver  human, not whoever started it" in said
     assert f"user     {path}  3 rules" in said
 
@@ -75,6 +78,7 @@ def test_explain_says_the_same_to_machines(shell: Shell) -> None:
         "not_requester": True,
         "signed": False,
         "by_name": False,
+        "override": False,
     }
     assert [(part["command"], part["is_auto"]) for part in found["parts"]] == [
         ("sh -c 'ls -l; cat f'", False),

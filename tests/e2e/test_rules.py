@@ -86,14 +86,19 @@ def test_revoked_and_expired_rules_count_no_more(shell: Shell) -> None:
     assert "over: it no longer counts" in shell.adjourn("rules", "list").out
 
 
-@pytest.mark.parametrize(
-    "says", ['action = "never"', 'approver = "human"', "signed = true", "not_requester = true"]
-)
+@pytest.mark.parametrize("says", ['approver = "human"', "signed = true", "not_requester = true"])
 def test_a_policy_that_says_more_than_prompt_is_stronger_than_a_rule(
     shell: Shell, says: str
 ) -> None:
     user_policy(shell, f'[[rule]]\nargs = ["ls"]\n{says}')
     assert "yet it stays" in shell.adjourn("rules", "add", "--", "ls").out
+    assert gated(shell, "ls") == 10
+
+
+def test_no_rule_is_added_for_what_a_policy_never_allows(shell: Shell) -> None:
+    user_policy(shell, '[[rule]]\nargs = ["ls"]\naction = "never"')
+    assert "your policy says never" in shell.adjourn("rules", "add", "--", "ls", expect=5).err
+    assert listed(shell) == []
     assert gated(shell, "ls") == 10
 
 

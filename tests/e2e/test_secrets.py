@@ -218,10 +218,7 @@ def test_the_store_hides_itself_from_git(shell: Shell) -> None:
     shell.run("git", "init", "-q")
     shell.paused("sh", "-c", "exit 90")
     assert (shell.store / "session" / "pause.json").exists()
-    assert (
-        shell.run("git", "status", "--porcelain", "--untracked-files=all").out
-        == "?? .adjourn/.gitignore\n"
-    )
+    assert shell.run("git", "status", "--porcelain", "--untracked-files=all").out == ""
 
 
 def test_a_manifest_is_json_whatever_was_taken_out(shell: Shell) -> None:
@@ -237,3 +234,16 @@ def test_a_manifest_is_json_whatever_was_taken_out(shell: Shell) -> None:
         == 'he said "secret"'
     )
     assert ADJOURN.exists()
+
+
+def test_lists_and_wait_print_no_secret_where_nobody_looks(shell: Shell) -> None:
+    """What a CI job prints into its log."""
+    words = ("echo", "--password", "hunter2-x", f"--token=ghp_{'a' * 36}", "sk-ant-" + "b" * 40)
+    task = shell.json("run", "--pause-on-approval", "--", *words, expect=10)["task_id"]
+    asking = shell.script('adjourn ask "is --password hunter3-x right?" --key k || exit $?')
+    shell.adjourn("run", "--", asking, expect=10)
+    for verb in (["inbox"], ["tasks"], ["wait", task], ["inbox", "--output", "json"]):
+        done = shell.adjourn(*verb, expect=None)
+        for secret in ("hunter2-x", "hunter3-x", "a" * 36, "b" * 40):
+            assert secret not in done.out + done.err, verb
+        assert "redacted" in done.out

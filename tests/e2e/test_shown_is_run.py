@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
-from adjourn.core.ask import Ask, Principal, Reply, Verb
+from adjourn.core.ask import ApprovalAsk, Principal, Reply, Verb
 from adjourn.core.call import (
     AUTO_APPROVAL,
     Call,
@@ -110,7 +110,7 @@ class Stage:
     def _open(self) -> tuple[Controller, Supervisor]:
         return open_supervisor(str(self.place / ".adjourn"))
 
-    def asked(self, spec: Spec) -> tuple[Ask, Call]:
+    def asked(self, spec: Spec) -> tuple[ApprovalAsk, Call]:
         """Have a command ask for approval of itself; its first run needs no process to do so."""
         task = self.controller.tasks.start(spec, by=ME)
         claimed = self.controller.runs.claim(task.id, supervisor="nobody")
@@ -118,15 +118,16 @@ class Stage:
         self.controller.runs.execute(claimed.run, shim=shim_of(claimed.run.id))
         self.controller.runs.finish(claimed.run, Exit(code=90))
         (ask,) = self.controller.scene(task.id).open_asks
-        return ask, self.controller.scene(task.id).calls[ask.call or 0]
+        assert isinstance(ask, ApprovalAsk)
+        return ask, self.controller.scene(task.id).calls[ask.call]
 
-    def approve(self, ask: Ask, *, value: str | None, edited: bytes | None) -> Call:
+    def approve(self, ask: ApprovalAsk, *, value: str | None, edited: bytes | None) -> Call:
         """Approve, and return the call as the receipt shows it."""
         self.controller.decisions.decide(
             [Reply(ask_id=ask.id, verb=Verb.APPROVE, text=value, edited=edited)], by=ME
         )
         with self.controller.store.read() as view:
-            return view.call(ask.task_id, ask.call or 0)
+            return view.call(ask.task_id, ask.call)
 
     def received(self, task_id: str) -> list[bytes]:
         """Run the approved call, and return what the probe was given."""

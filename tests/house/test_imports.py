@@ -63,7 +63,7 @@ HEAVY = {
     ),
     *(
         f"adjourn.core.{part}"
-        for part in ("clarification", "manifest", "opening", "outcome", "policy", "redact")
+        for part in ("clarification", "manifest", "opening", "outcome", "policy")
     ),
     *(
         f"adjourn.core.{part}"
@@ -130,10 +130,10 @@ def test_a_short_verb_loads_nothing_that_it_does_not_need(verb: str, tmp_path: P
         code=10,
     )
     ask = adjourn(["inbox"], tmp_path).stdout.splitlines()[1].split()[0]
-    assert (
-        loaded_by([verb, *(word.format(ask=ask) for word in SHORT[verb])], tmp_path) & HEAVY
-        == set()
-    )
+    loaded = loaded_by([verb, *(word.format(ask=ask) for word in SHORT[verb])], tmp_path)
+    assert loaded & HEAVY == set()
+    # Where nobody looks, as here, the inbox is a copy: secrets are taken out of it
+    assert ("adjourn.core.redact" in loaded) is (verb == "inbox")
 
 
 def test_a_command_is_resumed_without_what_only_others_need(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ class Messages:
         return _message(turn, request) | {
             "content": _blocks(turn),
             "stop_reason": _stop(turn),
-            "usage": {"input_tokens": turn.usage.input, "output_tokens": turn.usage.output},
+            "usage": _read(turn) | {"output_tokens": turn.usage.output},
         }
 
     def events(self, turn: Turn, request: Body) -> Iterator[Event]:
@@ -40,6 +40,15 @@ class Messages:
         )
         return {"type": "error", "error": {"type": kind, "message": message}}
 
+    def too_long(self) -> Body:
+        error = {"type": "invalid_request_error", "message": "prompt is too long: 10 tokens > 9"}
+        return {"type": "error", "error": error}
+
+
+def _read(turn: Turn) -> Body:
+    cached = turn.usage.cached
+    return {"input_tokens": turn.usage.input - cached, "cache_read_input_tokens": cached}
+
 
 def _named(kind: str, **fields: object) -> Event:
     return kind, {"type": kind, **fields}
@@ -54,7 +63,7 @@ def _message(turn: Turn, request: Body) -> Body:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": {"input_tokens": turn.usage.input, "output_tokens": 1},
+        "usage": _read(turn) | {"output_tokens": 1},
     }
 
 

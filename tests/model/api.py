@@ -33,3 +33,7 @@ class Api(Protocol):
     def error(self, status: int, message: str) -> Body:
         """Return the body of an HTTP error."""
         ...
+
+    def too_long(self) -> Body:
+        """Return the body of the error for a conversation that is too long."""
+        ...

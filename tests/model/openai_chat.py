@@ -62,6 +62,10 @@ class Chat:
             "error": {"message": message, "type": "scripted", "code": str(status), "param": None}
         }
 
+    def too_long(self) -> Body:
+        error = self.error(400, "This model's maximum context length is 9 tokens.")
+        return {"error": error["error"] | {"code": "context_length_exceeded"}}
+
 
 def _envelope(request: Body, kind: str) -> Body:
     return {
@@ -80,6 +84,7 @@ def _usage(turn: Turn) -> Body:
     total = turn.usage.input + turn.usage.output
     return {
         "prompt_tokens": turn.usage.input,
+        "prompt_tokens_details": {"cached_tokens": turn.usage.cached},
         "completion_tokens": turn.usage.output,
         "total_tokens": total,
     }

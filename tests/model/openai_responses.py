@@ -47,6 +47,10 @@ class Responses:
             "error": {"message": message, "type": "scripted", "code": str(status), "param": None}
         }
 
+    def too_long(self) -> Body:
+        error = self.error(400, "This model's maximum context length is 9 tokens.")
+        return {"error": error["error"] | {"code": "context_length_exceeded"}}
+
 
 def _is_said(item: Body) -> bool:
     return item.get("type") in _SAID or (

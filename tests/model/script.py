@@ -38,6 +38,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     # Break off after this many events of the stream, or bytes of the body
     drop_after: int | None = None
     delay: float = 0.0
+    too_long: bool = False  # the conversation is longer than the model takes
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,6 +46,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     input: int = 100
     output: int = 10
+    cached: int = 0  # of the input
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -209,10 +209,11 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault.garbage is not None:
             self._send_raw(fault.status, fault.garbage.encode(), {"Content-Type": "text/plain"})
         else:
+            message = f"scripted fault {fault.status}"
             headers = {"Retry-After": fault.retry_after} if fault.retry_after is not None else {}
             self._send(
                 fault.status,
-                api.error(fault.status, f"scripted fault {fault.status}"),
+                api.too_long() if fault.too_long else api.error(fault.status, message),
                 headers=headers,
             )
 

@@ -71,7 +71,7 @@ def test_a_worker_whose_warm_fork_server_is_stopped_replaces_it_and_runs_the_age
     """The agent goes on, its approved call runs once, and the next agents have a warm parent again."""
     turns = (use(command("echo ran >> effects", "tc_1")), say("Go on?"), finish())
     with desk(tmp_path, *turns) as person, agent_worker(person) as process:
-        task = person.json("run", "--pause-on-approval", "--detach", "deploy")["task_id"]
+        task = person.json("run", "--pause-on-approval", "--detach", "deploy it")["task_id"]
         assert done(person, task) == "waiting"
         until(lambda: len(warm_parents(process.pid)) == 1, what="the warm parent is there")
         (stopped,) = warm_parents(process.pid)

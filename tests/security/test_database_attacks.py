@@ -127,11 +127,80 @@ def test_a_worker_does_not_revive_what_was_rejected_by_ending_its_task(
         with pytest.raises(errors.InsufficientPrivilege):
             ci.execute(statement)
     # All of it, or nothing
-    ci.execute(
-        "SELECT adjourn.forget_task(no, '{}', '{}') FROM adjourn.task WHERE id = %s", [task.id]
-    )
+    worker.controller.tasks.forget(task.id, by=worker.me)
     with pytest.raises(errors.InsufficientPrivilege):
         ci.execute(ADD.encode(), [1, OTHER_BYTES, OTHER_BYTES])
+
+
+FORGET = {
+    "no event": ("'{}'", "'{}'"),
+    "events without links": ("array_agg(event.no)", "array_agg(NULL::bytea)"),
+    "links of others": ("array_agg(event.no)", "array_agg(sha256(event.seal))"),
+    "all events but one": (
+        "(array_agg(event.no ORDER BY event.no))[2:]",
+        "(array_agg(sha256(event.seal) ORDER BY event.no))[2:]",
+    ),
+}
+
+
+@pytest.mark.parametrize("attempt", FORGET)
+def test_a_worker_forgets_no_task_without_the_links_of_its_events(
+    offices: dict[str, Office],  # noqa: F811 -- a fixture
+    ci: Login,
+    attempt: str,
+) -> None:
+    """What is pruned still closes the trail: the database compares each link with its seal."""
+    worker = offices["worker"]
+    task = worker.run(worker.start())
+    places, links = FORGET[attempt]
+    statement = (
+        f"SELECT adjourn.forget_task(task.no, {places}, {links}) FROM adjourn.task "  # noqa: S608 -- our own words
+        "JOIN adjourn.event ON event.task = task.no WHERE task.id = %s GROUP BY task.no"
+    )
+    with pytest.raises(errors.InsufficientPrivilege, match="may not forget"):
+        ci.execute(statement.encode(), [task.id])
+    assert worker.task(task.id) == task
+    worker.controller.tasks.forget(task.id, by=worker.me)
+
+
+def test_an_approver_changes_nothing_that_a_running_task_would_go_on_with(
+    offices: dict[str, Office],  # noqa: F811 -- a fixture
+    anna: Login,
+) -> None:
+    worker = offices["worker"]
+    task = worker.begin(worker.start()).run.task_id
+    move = """
+    SELECT adjourn.write_task(
+        no, state, version + 1, slot, %s, wish, body, engine_task, engine_run, NULL
+    ) FROM adjourn.task WHERE id = %s
+    """
+    for number in (7, None):
+        with pytest.raises(errors.InsufficientPrivilege, match="may decide, never start"):
+            anna.execute(move, [number, task])
+
+
+ASK = """
+SELECT adjourn.add_ask(
+    (no << 20) + 1, 'theirs', 'pending', 'question', 1, moment, NULL, NULL, moment + %(after)s, NULL, NULL, NULL, NULL,
+    '\\x80', '\\x80'
+) FROM adjourn.task, (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS moment) AS clock
+WHERE id = %(task)s
+"""
+
+
+@pytest.mark.parametrize("after", [-1, -(10**9), 367 * 86_400_000, 2**60])
+def test_an_agent_keeps_no_ask_of_its_own_open_for_no_time_or_for_ever(
+    offices: dict[str, Office],  # noqa: F811 -- a fixture
+    bot: Login,
+    after: int,
+) -> None:
+    worker = offices["worker"]
+    run = worker.begin(worker.start()).run
+    store = worker.controller.store
+    assert isinstance(store, PostgresStore)
+    bot.execute("SELECT set_config('adjourn.key', %s, false)", [store.run_key(run.task_id)])
+    with pytest.raises(errors.InsufficientPrivilege, match="open for no time"):
+        bot.execute(ASK, {"task": run.task_id, "after": after})
 
 
 def test_an_agent_writes_into_no_other_task_and_into_no_trail_of_it(

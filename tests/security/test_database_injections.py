@@ -81,9 +81,6 @@ def test_the_name_of_a_pool_is_never_read_as_sql(
 GARBAGE = (b"", b"\xc1", b"\x94", b"\x80", b"\xff" * 300, b'{"a"')
 
 
-@pytest.mark.xfail(
-    strict=True, reason="an ask that cannot be decoded still ends `adjourn inbox` for everybody"
-)
 @pytest.mark.parametrize("garbage", GARBAGE)
 def test_what_an_agent_writes_of_its_own_task_breaks_no_verb_of_others(
     offices: dict[str, Office],  # noqa: F811 -- the fixture

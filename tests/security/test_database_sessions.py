@@ -1,7 +1,7 @@
 """What a login does to its own session must change nothing of what the functions of the owner check."""
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import psycopg
 import pytest
@@ -56,6 +56,89 @@ SETTINGS = (
 )
 
 
+START = """
+{}SELECT adjourn.write_task(
+    no, 'running', version + 1, slot, next_call, wish, body, engine_task, engine_run, NULL
+) FROM adjourn.task WHERE state = 'queued' AND no >= {}
+"""
+OTHERS = {
+    "agent": ("approver", "worker"),
+    "approver": ("agent", "worker"),
+    "worker": ("agent", "approver"),
+}
+
+
+@pytest.mark.parametrize("role", OTHERS)
+def test_no_login_becomes_another_role_or_touches_what_guards_the_tables(
+    as_role: Roles,  # noqa: F811 -- the fixture
+    role: str,
+) -> None:
+    with psycopg.connect(as_role("hostile", of=role), autocommit=True) as login:
+        for other in OTHERS[role]:
+            with pytest.raises(errors.InsufficientPrivilege):
+                login.execute(f"SET ROLE adjourn_{other}".encode())
+        login.execute(
+            "CREATE FUNCTION pg_temp.theirs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
+        )
+        for statement in REFUSED:
+            with pytest.raises((errors.InsufficientPrivilege, errors.InvalidParameterValue)):
+                pytest.fail(f"{statement}: {login.execute(statement.encode()).statusmessage}")
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_no_temporary_object_and_no_setting_lets_an_approver_start_anything(
+    offices: dict[str, Office],  # noqa: F811 -- the fixture
+    as_role: Roles,  # noqa: F811 -- the fixture
+    setting: str,
+) -> None:
+    """Neither by prepared statements, tables and functions of its own, nor by the role that it may take."""
+    worker = offices["worker"]
+    task = worker.start()
+    with psycopg.connect(as_role("hostile", of="approver"), autocommit=True) as anna:
+        for statement in (*SHADOWS, START.format("PREPARE theirs AS ", "1"), setting):
+            with suppress(
+                errors.InsufficientPrivilege,
+                errors.UndefinedFunction,
+                errors.UndefinedObject,
+                errors.WrongObjectType,
+            ):
+                anna.execute(statement.encode())
+        for statement in (
+            START.format("", "1"),
+            "EXECUTE theirs",
+            f"SET ROLE adjourn_approver; {START.format('', '1')}",
+        ):
+            with pytest.raises(errors.InsufficientPrivilege):
+                anna.execute(statement.encode())
+    assert worker.task(task.id) == task
+
+
+@pytest.mark.parametrize("role", OTHERS)
+def test_a_flood_of_notices_and_of_advisory_locks_stops_nobody(
+    offices: dict[str, Office],  # noqa: F811 -- the fixture
+    as_role: Roles,  # noqa: F811 -- the fixture
+    role: str,
+) -> None:
+    worker = offices["worker"]
+    waiting = worker.start(pause_on_approval=True)
+    listener = worker.controller.store.listen()
+    with (
+        closing(listener),
+        psycopg.connect(as_role("hostile", of=role), autocommit=True) as hostile,
+    ):
+        hostile.execute(
+            "SELECT pg_notify('adjourn', n || repeat('x', 7900)) FROM generate_series(1, 3000) AS n"
+        )
+        hostile.execute(
+            "SELECT pg_advisory_lock(n) FROM generate_series(1633970790, 1633970810) AS n"
+        )
+        listener.drain()
+        done = offices["approver"].reply(worker.open_ask(waiting), Verb.APPROVE)
+        assert done.state is TaskState.QUEUED
+        listener.drain()
+        assert worker.run(worker.task(waiting.id)).state is TaskState.SUCCEEDED
+
+
 @pytest.fixture(params=["agent", "worker"])
 def hostile(as_role: Roles, request: pytest.FixtureRequest) -> Iterator[Login]:  # noqa: F811 -- the fixture
     with psycopg.connect(as_role("hostile", of=request.param), autocommit=True) as login:
@@ -87,8 +170,16 @@ def test_no_temporary_object_and_no_setting_lets_a_login_decide(
 
 
 REFUSED = (
-    "SET ROLE adjourn_approver",
     "SET SESSION AUTHORIZATION adjourn_approver",
+    "SET SESSION AUTHORIZATION DEFAULT; SET ROLE pg_write_all_data",
+    "SET session_replication_role = replica",
+    "SET LOCAL session_replication_role = local",
+    "ALTER ROLE adjourn_agent SET search_path = pg_temp",
+    "ALTER TABLE adjourn.ask DISABLE TRIGGER ALL",
+    "GRANT adjourn_approver TO session_user",
+    "SELECT pg_read_file('/etc/hostname')",
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename != session_user",
+    "SET log_statement = 'none'",
     "CREATE TRIGGER theirs BEFORE INSERT ON adjourn.ask FOR EACH ROW EXECUTE FUNCTION pg_temp.theirs()",
     "CREATE RULE theirs AS ON UPDATE TO adjourn.ask DO ALSO NOTHING",
     "CREATE VIEW adjourn.theirs AS SELECT 1",
@@ -103,15 +194,6 @@ REFUSED = (
     "ALTER FUNCTION adjourn.guard_ask() SECURITY INVOKER",
     "CREATE OR REPLACE FUNCTION adjourn.guard_ask() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
 )
-
-
-def test_nobody_puts_anything_of_its_own_on_the_tables(hostile: Login) -> None:
-    hostile.execute(
-        "CREATE FUNCTION pg_temp.theirs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
-    )
-    for statement in REFUSED:
-        with pytest.raises((errors.InsufficientPrivilege, errors.InvalidParameterValue)):
-            pytest.fail(f"{statement}: {hostile.execute(statement.encode()).statusmessage}")
 
 
 def test_a_forged_notice_wakes_people_and_does_nothing_more(

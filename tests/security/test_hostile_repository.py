@@ -15,6 +15,7 @@ from tests.claude.scene import Fake
 from tests.e2e.shell import ADJOURN, Shell, until
 from tests.e2e.signer import Signers
 from tests.model.script import ToolUse, Turn
+from tests.security.every_verb import WORDS, leaves, try_verbs
 
 PROGRAMS = (
     *(
@@ -146,7 +147,12 @@ def working(shell: Shell) -> Iterator[None]:
             worker.communicate(timeout=30)
 
 
+def test_no_verb_of_the_registry_is_left_out() -> None:
+    assert set(leaves()) == set(WORDS)
+
+
 def test_no_verb_imports_or_runs_anything_of_the_workspace(repository: Repository) -> None:
+    """Every verb of the registry, with a worker beside them and without."""
     shell = repository.shell
     told = repository.traces.with_name("told")
     signers = Signers(shell)
@@ -155,33 +161,23 @@ def test_no_verb_imports_or_runs_anything_of_the_workspace(repository: Repositor
         f'[[notify]]\nname = "file"\ncommand = ["/bin/sh", "-c", "/bin/cat >> {told}"]\n'
     )
     script = shell.script('[ "$AUTO_APPROVAL" ] || exit 90\nexit 0', name="work.sh")
-    first = shell.json("run", "--", script, expect=10)
-    second = shell.json("run", "--pause-on-approval", "--", "/bin/true", expect=10)
-    ask, other = first["asks"][0]["id"], second["asks"][0]["id"]
-    task = first["task_id"]
-    for words in (
-        ("show", task),
-        ("logs", task),
-        ("audit", "verify"),
-        ("policy", "check"),
-        ("config",),
-        ("notify",),
-    ):
-        shell.adjourn(*words, expect=None)
-    shell.adjourn("snooze", ask, "--for", "1h")
-    shell.adjourn("doctor", expect=None)
+    asks = shell.script("exec adjourn ask which?", name="ask.sh")
+    (shell.place / "plan.toml").write_text('[[task]]\nid = "a"\ncommand = ["/bin/true"]\n')
+    signed, first, second = (shell.json("run", "--", script, expect=10) for _ in range(3))
+    asking = shell.json("run", "--", asks, expect=10)
     with working(shell):
-        shell.adjourn("approve", ask, "--sign", signers.key("anna"))
-        shell.adjourn("wait", task)
+        shell.adjourn("approve", signed["asks"][0]["id"], "--sign", signers.key("anna"))
+        shell.adjourn("wait", signed["task_id"])
         until(told.exists, what="somebody is told")
-    shell.adjourn("reject", other)
-    shell.adjourn("resume", second["task_id"], expect=None)
-    shell.adjourn("restart", task, expect=None)
-    shell.adjourn("cancel", task, expect=None)
-    shell.adjourn("notify", "--flush", expect=None)
-    shell.adjourn("rules", "add", "--", "/bin/true", expect=None)
-    shell.adjourn("prune", expect=None)
-    shell.adjourn("demo")
+    names = {
+        "task": first["task_id"],
+        "ask": first["asks"][0]["id"],
+        "other": second["task_id"],
+        "reject": second["asks"][0]["id"],
+        "asking": asking["task_id"],
+        "question": asking["asks"][0]["id"],
+    }
+    try_verbs(shell, names)
     assert repository.ran == []
 
 

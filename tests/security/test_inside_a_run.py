@@ -168,6 +168,63 @@ def test_killing_ancestors_while_they_are_looked_at_opens_no_door(
     assert ordinary.lines("effects") == []
 
 
+def test_what_cannot_be_read_for_want_of_descriptors_opens_no_door(
+    ordinary: OrdinaryShell,
+) -> None:
+    """A limit on open files lets every part of a decision fail, one after the other, without any race."""
+    task, ask = waiting(ordinary)
+    decide = ordinary.script(_WITH_FEW_DESCRIPTORS.format(ask=ask, store=ordinary.store))
+    ordinary.adjourn("run", "--", decide, expect=None)
+    codes = dict(line.split() for line in ordinary.lines("codes"))
+    assert set(codes) == {str(limit) for limit in range(5, 24, 3)}
+    assert "0" not in codes.values(), codes
+    assert codes["23"] == "5"
+    assert ask_of(ordinary, task)["state"] == "pending"
+
+
+_WITH_FEW_DESCRIPTORS = """
+unset ADJOURN_RUN_ID
+for limit in $(seq 5 3 23); do
+    (ulimit -n $limit; exec adjourn approve {ask} --store {store}) > /dev/null 2>> said
+    echo $limit $? >> codes
+done
+"""
+
+
+def test_an_ancestor_that_is_hidden_from_the_look_opens_no_door(ordinary: OrdinaryShell) -> None:
+    """The moment in which an ancestor dies, held still: /proc shows nothing of one of them.
+
+    It is refused for that, and not only for its namespaces: red if a failure counts as "outside".
+    """
+    require_namespaces(ordinary)
+    task, ask = waiting(ordinary)
+    hide = ordinary.script(_HIDE.format(ask=ask, store=ordinary.store), name="hide.sh")
+    run = ordinary.script(_HIDE_EACH, name="each.sh")
+    ordinary.adjourn("run", "--", run, hide, expect=None)
+    found = ordinary.lines("codes")
+    assert len(found) > 2, "the command, the shim and what is above it"
+    assert set(found) == {"5"}, found
+    said = (ordinary.place / "said").read_text()
+    assert said.count("cannot be read in /proc") >= len(found) - 1, said
+    assert ask_of(ordinary, task)["state"] == "pending"
+
+
+_HIDE = """
+mount --bind /dev/null /proc/$1/stat || exit 77
+exec adjourn approve {ask} --store {store}
+"""
+# Each process from the parent of this one up to the first
+_HIDE_EACH = """
+unset ADJOURN_RUN_ID
+pid=$$
+while [ $pid -gt 1 ]; do
+    unshare -r -m $1 $pid > /dev/null 2>> said
+    echo $? >> codes
+    pid=$(sed 's/.*) //' /proc/$pid/stat | cut -d' ' -f2)
+done
+"""
+
+
 def test_killing_ancestors_never_hides_the_shim_above_them() -> None:
     """The same without the program around it, and often.
 

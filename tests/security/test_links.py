@@ -171,6 +171,38 @@ def test_claude_cannot_write_a_hook_through_a_link_in_what_a_rule_names(
     assert not hook.exists() or hook.read_text() == "a\n"
 
 
+def test_claude_cannot_write_a_hook_by_another_name_of_it(claude: ClaudeScene) -> None:
+    """A hard link leads nowhere, and what is written there is the hook itself."""
+    (claude.work / "docs").mkdir()
+    hook = claude.work / HOOK
+    hook.parent.mkdir(parents=True)
+    hook.write_text("a\n")
+    path = f"{claude.work}/docs/notes.md"
+    os.link(hook, path)
+    claude.let_pass(f'tool = "*"\nargs = {{ file_path = "{claude.work}/docs/*" }}')
+    reads = ToolUse(name="Read", arguments={"file_path": path}, id="toolu_R")
+    writes = ToolUse(name="Write", arguments={"file_path": path, "content": "evil"}, id="toolu_A")
+    with claude.model([Turn(calls=(reads,)), Turn(calls=(writes,)), DONE]):
+        claude.run()
+        assert "a hard link" in claude.shown()
+    assert hook.read_text() == "a\n"
+
+
+def test_the_agent_writes_no_other_name_of_a_file(tmp_path: Path) -> None:
+    """A rule does not let it, and a person who does gets a new file, and leaves the hook as it is."""
+    hook = plant_link(tmp_path)
+    hook.write_text("a\n")
+    (tmp_path / "docs" / "notes.md").unlink()
+    os.link(hook, tmp_path / "docs" / "notes.md")
+    write_policy(tmp_path, DOCS)
+    with desk(tmp_path, use(WRITE), finish()) as person:
+        paused = person.agent_run(expect=10)
+        assert "a hard link" in person.adjourn("show", paused["task_id"], "--full").out
+        person.resumed(paused, "--approve-all", expect=0)
+    assert hook.read_text() == "a\n"
+    assert (tmp_path / "docs" / "notes.md").read_text() == "#!/bin/sh\n"
+
+
 def test_claude_cannot_be_led_elsewhere_after_the_approval(claude: ClaudeScene) -> None:
     (claude.work / "docs").mkdir()
     (claude.work / ".git" / "hooks").mkdir(parents=True)

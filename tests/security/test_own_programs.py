@@ -119,15 +119,25 @@ def test_the_repositorys_node_does_not_run_by_itself_behind_env(shell: Shell) ->
     _program(tools / "strange", "#!/usr/bin/env -u HOME node\n")
     _program(tools / "nested", f"#!{tools}/prettier\n")
     _program(repository / "bin" / "node", "#!/bin/sh\necho evil\n")
+    wrappers = {
+        "polite": "#!/usr/bin/nice node",
+        "brief": "#!/usr/bin/timeout 5 node",
+        "both": "#!/usr/bin/env -S nice node",
+        "linked": f"#!{tools}/link",
+    }
+    for name, line in wrappers.items():
+        _program(tools / name, f"{line}\n")
+    (tools / "link").symlink_to("/usr/bin/nice")
     words = ("prettier", "lint", "nested", f"{tools}/prettier")
-    _policy(shell, _auto(*words, "strange"))
+    _policy(shell, _auto(*words, *wrappers, "strange"))
     both = f"{tools}{os.pathsep}{repository}/bin"
     for word in words:
         strange = f"prompt: {word} is a script for {repository}/bin/node, inside the workspace"
         assert _judged(shell, word, path=both, cwd=repository / "deep") == strange
-    assert _judged(shell, "strange", path=both, cwd=repository).startswith(
-        "prompt: strange is a script, and what `/usr/bin/env"
-    )
+    for word in ("strange", *wrappers):
+        assert _judged(shell, word, path=both, cwd=repository).startswith(
+            f"prompt: {word} is a script, and what `"
+        )
     _program(tools / "node", "#!/bin/sh\necho fine\n")
     assert _judged(shell, "prettier", path=both, cwd=repository).startswith("auto")
 

@@ -1,5 +1,7 @@
 """An always-allow rule holds for the content that was there when it was made, or says that it does not look at it."""
 
+import pytest
+
 from tests.e2e.shell import ADJOURN, Shell
 
 
@@ -29,6 +31,54 @@ def test_a_rule_does_not_hold_for_an_interpreter_with_another_script(shell: Shel
     assert _action(shell, "python3", "check.py") == "auto"
     (shell.place / "check.py").write_text("print('evil')\n")
     assert _action(shell, "python3", "check.py") == "prompt"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "./link.sh",
+        "sh ./link.sh",
+        "./folder/check.sh",
+        "env ./check.sh",
+        "nice ./check.sh",
+        "sh -c ./check.sh",
+        "awk -f check.sh",
+        "sed -f check.sh x",
+        "make -f check.sh",
+        "/lib64/ld-linux-x86-64.so.2 ./check.sh",
+        "python3 -m check",
+        "python3 -Im check",
+    ],
+)
+def test_a_rule_follows_no_link_and_no_wrapper_to_other_content(shell: Shell, command: str) -> None:
+    """However the script is named: other content, or another script behind a link, is asked about."""
+    shell.script("echo checked", name="check.sh")
+    (shell.place / "check.py").write_text("print('checked')\n")
+    for name in ("one", "two"):
+        (shell.place / name).mkdir()
+        shell.script(f"echo {name}", name=f"{name}/check.sh")
+    (shell.place / "folder").symlink_to("one")
+    (shell.place / "link.sh").symlink_to("check.sh")
+    words = command.split()
+    shell.adjourn("rules", "add", "--", *words)
+    assert _action(shell, *words) == "auto"
+    for link, target in (("folder", "two"), ("link.sh", "two/check.sh")):
+        (shell.place / link).unlink()
+        (shell.place / link).symlink_to(target)
+    (shell.place / "check.py").write_text("print('evil')\n")
+    shell.script("echo evil", name="check.sh")
+    assert _action(shell, *words) == "prompt"
+
+
+def test_a_rule_for_an_installed_module_does_not_hold_for_one_of_the_repository(
+    shell: Shell,
+) -> None:
+    words = ("python3", "-m", "json.tool")
+    shell.adjourn("rules", "add", "--", *words)
+    assert _action(shell, *words) == "auto"
+    (shell.place / "json").mkdir()
+    (shell.place / "json" / "tool.py").write_text("print('evil')\n")
+    assert _action(shell, *words) == "prompt"
 
 
 def test_a_rule_does_not_pass_over_what_it_leaves_open(shell: Shell) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.shell import Shell
+from tests.security.every_verb import WORDS, try_verbs
 
 PRIVATE = "words of the user alone"
 FOLDERS = (
@@ -52,6 +53,10 @@ TARGETS = {
 }
 
 
+_ALWAYS = frozenset({"inbox", "show", "approve", "worker", "resume", "store adopt"})
+_SHARES = 8
+
+
 class Outside:
     """The user's own files, which no link of a repository may lead to."""
 
@@ -80,32 +85,31 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Outside:
     return Outside(tmp_path_factory.mktemp("outside"))
 
 
-def _try_every_verb(shell: Shell) -> str:
-    """Use whatever there is as a person would, whether it works or not, and return all that was printed."""
+def _use(shell: Shell, *, only: frozenset[str] | None) -> str:
+    """Make tasks and use verbs as a person would, whether it works or not; return all that was printed."""
     said: list[str] = []
 
-    def adjourn(*words: str) -> str:
-        done = shell.adjourn(*words, expect=None)
+    def begin(*words: str) -> dict[str, str]:
+        done = shell.adjourn("run", "--output", "json", *words, expect=None)
         assert "Traceback" not in done.err, done.err
         assert "a defect in adjourn" not in done.out + done.err, done.out + done.err
         said.append(done.out + done.err)
-        return done.out
+        found = re.search(r'"task_id": ?"(\w+)"', done.out), re.search(r'"id": ?"(\w+)"', done.out)
+        task, ask = (each[1] if each else "nothing" for each in found)
+        return {"task": task, "ask": ask}
 
-    script = shell.script(
-        '[ "$ADJOURN_ANSWERS" ] || { adjourn ask "which?"; exit $?; }\necho done', name="work.sh"
-    )
-    adjourn("run", "--", "/bin/true")
-    adjourn("run", "--", script)
-    adjourn("run", "--pause-on-approval", "--", script)
-    for words in ("tasks", "doctor", "policy check", "config", "notify"):
-        adjourn(*words.split())
-    for name in re.findall(r'"(?:id|task_id)": ?"(\w+)"', adjourn("inbox", "--output", "json"))[:2]:
-        for verb in ("approve", "show", "resume", "cancel"):
-            adjourn(verb, name)
-    adjourn("audit", "verify")
-    adjourn("store", "adopt", "--yes")
-    adjourn("prune", "--yes")
-    return "".join(said)
+    asks = shell.script("exec adjourn ask which?", name="work.sh")
+    (shell.place / "plan.toml").write_text('[[task]]\nid = "a"\ncommand = ["/bin/true"]\n')
+    first = begin("--pause-on-approval", "--", "/bin/true")
+    asking = begin("--", asks)
+    names = {
+        **first,
+        "other": asking["task"],
+        "reject": first["ask"],
+        "asking": asking["task"],
+        "question": asking["ask"],
+    }
+    return "".join(said) + try_verbs(shell, names, only=only)
 
 
 def _links() -> list[tuple[str, str]]:
@@ -129,13 +133,16 @@ def _links() -> list[tuple[str, str]]:
 @pytest.mark.one_machine("a repository brings the files of one machine's store")
 @pytest.mark.parametrize(("link", "target"), _links())
 def test_no_link_of_a_repository_leads_a_verb_outside(
-    shell: Shell, outside: Outside, link: str, target: str
+    shell: Shell, outside: Outside, sweep: str, link: str, target: str
 ) -> None:
+    """Some verbs with every link, each verb with several of them; with `--sweep full` all with all."""
+    share = _links().index((link, target)) % _SHARES
+    only = _ALWAYS | frozenset(sorted(WORDS)[share::_SHARES])
     path = shell.place / link
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.symlink_to(outside.place / TARGETS[target])
     before = outside.state()
-    printed = _try_every_verb(shell)
+    printed = _use(shell, only=None if sweep == "full" else only)
     assert outside.state() == before
     assert PRIVATE not in printed
 

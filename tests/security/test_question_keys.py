@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from adjourn.core.ask import QuestionAsk
 from adjourn.core.call import slot_of
 from tests.e2e.shell import Document, Shell
 
@@ -117,4 +118,5 @@ def test_a_question_is_found_again_as_older_versions_found_it(shell: Shell) -> N
     with store.read() as view:
         ask, task = view.ask(manifest["asks"][0]["id"]), view.task(manifest["task_id"])
     store.close()
+    assert isinstance(ask, QuestionAsk)
     assert ask.slot == slot_of(task.session_id, "ask:Which region?", 1)

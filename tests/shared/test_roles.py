@@ -19,6 +19,7 @@ from adjourn.core.task import Task
 from adjourn.core.trail.events import Event
 from adjourn.stores.bodies import event_body
 from adjourn.stores.postgres.store import PostgresStore
+from adjourn.testing.values import settlement_of
 from tests.contract.office import ASKS_10, ASKS_90, DONE, Office
 from tests.postgres import Server
 from tests.shared.conftest import Roles, login_at
@@ -110,7 +111,7 @@ def test_what_the_policy_never_allows_an_agent_turns_down_by_itself(
     ask, call = agent.controller.asks.propose(
         run.id, Proposal(prompt="Deploy?", tool="deploy", body=b'{"arguments":{}}', key="deploy")
     )
-    assert (ask.state, ask.settled_by, call.state) == (
+    assert (ask.state, settlement_of(ask).by, call.state) == (
         AskState.REJECTED,
         "policy",
         CallState.REJECTED,
@@ -380,6 +381,7 @@ TOLD_BY = {
     "call_found": {"worker"},
     "call_released": {"worker"},
     "call_lost": {"worker"},
+    "call_not_made": {"worker"},
     "start_refused": {"worker"},
     "program_executed": {"worker"},
     "files_changed": {"worker"},

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from adjourn.core.ask import Ask, AskKind
+from adjourn.core.ask import Ask, AskKind, QuestionAsk, number_of_call
 from adjourn.core.call import Call
 from adjourn.core.states import ENDED, AskState, CallState, TaskState
 from adjourn.core.task import Run, RunState, Task, run_id
@@ -60,7 +60,7 @@ def _open_children(task: Task, rows: Rows) -> list[str]:
 def _check_calls(task: Task, calls: list[Call], asks: list[Ask]) -> None:
     assert [call.number for call in calls] == list(range(1, task.calls + 1))
     assert sum(call.state is CallState.APPROVED for call in calls) <= 1
-    open_asks = {(ask.kind, ask.call) for ask in asks if ask.is_open}
+    open_asks = {(ask.kind, number_of_call(ask)) for ask in asks if ask.is_open}
     for call in calls:
         assert ((AskKind.APPROVAL, call.number) in open_asks) == (call.state is CallState.PENDING)
         assert ((AskKind.UNCERTAIN, call.number) in open_asks) == (
@@ -73,10 +73,11 @@ def _check_asks(task: Task, asks: list[Ask]) -> None:
     assert [ask.number for ask in asks] == list(range(1, task.asks + 1))
     for ask in asks:
         assert 1 <= ask.run <= task.runs
-        assert ask.is_open == (ask.settled_at is None) == (ask.settled_by is None)
+        assert ask.is_open == (ask.settlement is None) == (ask.state is AskState.PENDING)
         assert not ask.is_open or ask.run == task.runs, "what an earlier run asked is settled"
-        assert (ask.kind is AskKind.QUESTION) == (ask.call is None)
-        assert ask.state is not AskState.ANSWERED or not ask.choices or ask.reply in ask.choices
+        assert (ask.kind is AskKind.QUESTION) == (number_of_call(ask) is None)
+        choices = ask.choices if isinstance(ask, QuestionAsk) else ()
+        assert ask.state is not AskState.ANSWERED or not choices or ask.reply in choices
 
 
 def _check_runs(task: Task, runs: list[Run]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from adjourn.core.ask import Ask, AskKind, Principal, Question, Reply, Verb, Verdict
+from adjourn.core.ask import Ask, AskKind, Principal, Question, Reply, Verb, Verdict, number_of_call
 from adjourn.core.outcome import Exit
 from adjourn.core.resumption import PLAIN, Resumption
 from adjourn.core.states import ENDED, CallState, TaskState
@@ -336,9 +336,10 @@ class Life(RuleBasedStateMachine):
         )
 
     def _digest(self, ask: Ask, shown: str) -> str | None:
-        if not shown or not ask.call:
+        number = number_of_call(ask)
+        if not shown or number is None:
             return None
-        return self.rows.calls[ask.task_id][ask.call - 1].digest if shown == "it" else "00" * 32
+        return self.rows.calls[ask.task_id][number - 1].digest if shown == "it" else "00" * 32
 
     @precondition(lambda self: self.rows.inbox)
     @rule(pick=picks, says_yes=st.booleans())

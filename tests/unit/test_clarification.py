@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adjourn.clarifications import text
-from adjourn.core.ask import Ask, AskKind, Question
+from adjourn.core.ask import Question, QuestionAsk
 from adjourn.core.clarification import (
     BRIEF_POLL_DURATION,
     MAX_POLLS,
@@ -26,6 +26,7 @@ from adjourn.core.clarification import (
 from adjourn.core.errors import AlreadySettled, Misuse
 from adjourn.core.states import AskState
 from adjourn.system.yaml import NotYet
+from adjourn.testing.values import an_ask, settled
 
 GOOD = 'agent_id: a\nresponses:\n  - question_id: Q1\n    answer: "yes"\nresume_signal: true\n'
 
@@ -200,20 +201,13 @@ def test_what_is_no_response_is_refused(content: str, words: str) -> None:
         text.read_response(content.encode())
 
 
-def asks(**states: AskState) -> list[Ask]:
+def asks(**states: AskState) -> list[QuestionAsk]:
+    pending = [
+        an_ask(f"ask-{key}", "t", number, key=key) for number, key in enumerate(states, start=1)
+    ]
     return [
-        Ask(
-            id=f"ask-{key}",
-            task_id="t",
-            number=n,
-            run=1,
-            kind=AskKind.QUESTION,
-            prompt="?",
-            created_at=0,
-            key=key,
-            state=state,
-        )
-        for n, (key, state) in enumerate(states.items(), start=1)
+        ask if state is AskState.PENDING else settled(ask, state)
+        for ask, state in zip(pending, states.values(), strict=True)
     ]
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits
 from adjourn.core.policy.judgement import Effect
+from adjourn.core.task import PauseReason
 from adjourn.runners.driver import DriverRunner, was_stopped
 
 AGENT = DriverRunner(effect=Effect.READ_ONLY, needs_session=False, makes_calls=False)
@@ -23,11 +24,16 @@ MEANINGS = [
     (FOREIGN, Exit(code=10), SETTLED, Waits()),
     (FOREIGN, Exit(code=10), SAVED, Failed("so far")),
     (FOREIGN, Exit(code=1), SAVED, Failed("so far")),
-    (FOREIGN, Exit(code=75), SAVED, Interrupted("so far")),
+    (FOREIGN, Exit(code=75), SAVED, Interrupted("so far", cause=PauseReason.UNAVAILABLE)),
     (FOREIGN, Exit(code=130), SAVED, Interrupted()),  # somebody told the driver itself to stop
     (FOREIGN, KILLED, SAVED, Interrupted(DEATH, died=True)),
     # What it was doing could not be written down
-    (FOREIGN, Exit(code=74), SAVED, Interrupted(NO_STORE, died=True)),
+    (
+        FOREIGN,
+        Exit(code=74),
+        SAVED,
+        Interrupted(NO_STORE, died=True, cause=PauseReason.UNAVAILABLE),
+    ),
     (FOREIGN, Exit(code=74), NOTHING, Failed(NO_STORE)),
     (FOREIGN, KILLED, SETTLED, Interrupted(DEATH, died=True)),
     (FOREIGN, KILLED, ASKS, Waits()),  # all that it wanted is in the store

@@ -36,6 +36,7 @@ EXIT_CODES = {
     "EditIgnored": 1,
     "CannotResume": 6,
     "NotStarted": 1,
+    "UnreadableRow": 1,
     "StoreProblem": 1,
     "StoreLost": 1,
     "StoreRefused": 5,

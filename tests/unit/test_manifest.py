@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from adjourn.core.agent.calls import Look, Report, Spent
-from adjourn.core.ask import Ask, AskKind
+from adjourn.core.ask import Ask
 from adjourn.core.call import AUTO_APPROVAL, Call, Command, command_body
 from adjourn.core.documents import (
     Manifest,
@@ -20,7 +20,17 @@ from adjourn.core.documents import (
 from adjourn.core.scene import Scene
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task
-from adjourn.testing.values import NOON, a_call, a_run, a_spec, a_task, an_approval, an_ask, settled
+from adjourn.testing.values import (
+    NOON,
+    a_call,
+    a_run,
+    a_spec,
+    a_task,
+    an_approval,
+    an_ask,
+    an_uncertain_ask,
+    settled,
+)
 
 HINT = "adjourn resume cp-1 --approve tc_2"
 COMMAND = Command(argv=("./deploy.sh",), cwd="/srv/place", env={AUTO_APPROVAL: "approved"})
@@ -142,7 +152,7 @@ def test_a_settled_ask_is_told_but_is_no_reason_to_wait() -> None:
 
 
 def test_an_uncertain_call_is_a_question_and_not_a_call_to_approve() -> None:
-    ask = an_ask(kind=AskKind.UNCERTAIN, call=1, prompt="did it run?")
+    ask = an_uncertain_ask(call=1, prompt="did it run?")
     manifest = shown(
         TaskState.WAITING, ask, run=paused_run(PauseReason.INPUT_REQUIRED), calls=(a_call(),)
     )
@@ -249,7 +259,7 @@ def test_an_ask_tells_all_there_is_to_know_of_it() -> None:
     """C-R3: who settled it, when, and with which value."""
     call = a_call(number=2)
     document = json.loads(
-        encoded(ask_doc(settled(an_approval(call=2), AskState.APPROVED, reply="canary"), {2: call}))
+        encoded(ask_doc(settled(an_approval(call=2), AskState.APPROVED, reply="canary"), call))
     )
     assert document == {
         "id": "ask-a",
@@ -257,6 +267,8 @@ def test_an_ask_tells_all_there_is_to_know_of_it() -> None:
         "run_id": "task-a.1",
         "kind": "approval",
         "state": "approved",
+        "why": [],
+        "last_lines": None,
         "prompt": "run again?",
         "choices": [],
         "key": None,
@@ -269,7 +281,13 @@ def test_an_ask_tells_all_there_is_to_know_of_it() -> None:
         "reply": "canary",
         "level": None,
         "gate": False,
-        "terms": {"approver": "any", "not_requester": False, "signed": False, "by_name": False},
+        "terms": {
+            "approver": "any",
+            "not_requester": False,
+            "signed": False,
+            "by_name": False,
+            "override": False,
+        },
         "replaces": None,
         "expires_at": None,
         "snoozed_until": None,

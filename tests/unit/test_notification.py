@@ -67,6 +67,14 @@ def test_the_document_is_the_manifest_with_what_happened() -> None:
     assert document["resume_hint"] == "adjourn -c cp --approve tc_1"
 
 
+def test_an_end_names_the_approved_calls_that_were_never_made() -> None:
+    state, unmade = TaskState.SUCCEEDED, frozenset({1})
+    scene = replace(a_scene(state=state), all_calls=(a_call(),), not_made=unmade)
+    text = told("run_completed", scene, run=1)
+    assert text.startswith("Completed; 1 approved call was never made:")
+    assert "\n  tc_1 command: " in text
+
+
 def test_a_pause_shows_what_would_run_and_how_to_go_on() -> None:
     text = told("run_waiting", a_scene(), run=1)
     assert '0  "./deploy.sh"' in text

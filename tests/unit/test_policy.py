@@ -71,7 +71,9 @@ RULES = (
 @pytest.mark.parametrize("order", list(permutations(RULES)))
 def test_in_any_order_the_strictest_wins_in_each_respect(order: tuple[str, ...]) -> None:
     found = judged("\n".join(order), "git", "push", "--force")
-    terms = Terms(approver=Approver.HUMAN, not_requester=True, signed=True, by_name=True)
+    terms = Terms(
+        approver=Approver.HUMAN, not_requester=True, signed=True, by_name=True, override=True
+    )
     assert (found.action, found.terms, found.expires_after) == (Action.NEVER, terms, 3_600_000)
     assert found.effect is Effect.IDEMPOTENT
 

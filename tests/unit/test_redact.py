@@ -5,13 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjourn.core.ask import AskKind
 from adjourn.core.call import Command, arguments_of, command_body, command_of, portable
 from adjourn.core.errors import Misuse
 from adjourn.core.redact import Redactor, is_tame, mark, plainly
 from adjourn.core.scene import Scene
-from adjourn.core.states import TaskState
-from adjourn.testing.values import a_call, a_run, a_spec, a_task, an_approval
+from adjourn.core.states import AskState, TaskState
+from adjourn.testing.values import a_call, a_run, a_spec, a_task, an_approval, settled
 from tests.secrets import OWN_PATTERN, Canary, canaries
 
 CANARIES = canaries()
@@ -36,9 +35,7 @@ def test_nothing_of_a_scene_tells_a_secret(canary: Canary) -> None:
     )
     if canary.words[0] == "-u":
         text = ""  # in a text, a colon between two words means nothing
-    ask = msgspec.structs.replace(
-        an_approval(), manifest=text, prompt=text, reply=text, kind=AskKind.APPROVAL
-    )
+    ask = settled(an_approval(manifest=text, prompt=text), AskState.APPROVED, reply=text)
     task = a_task(spec=a_spec(argv=words), state=TaskState.WAITING, message=text, runs=1)
     scene = Scene(
         task=task, run=a_run(), asks=(ask,), calls={1: a_call(body=body)}, originals={1: body}

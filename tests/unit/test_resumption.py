@@ -3,29 +3,32 @@
 Decisions or an answer, never both, and silence is a rejection.
 """
 
+from collections.abc import Sequence
 from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjourn.core.ask import Ask, AskKind, Reply, Verb
+from adjourn.core.ask import Ask, Reply, Verb, number_of_call
 from adjourn.core.errors import AdjournError, AlreadySettled, Conflict, Misuse
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import AskState
-from adjourn.testing.values import an_approval, an_ask, settled
+from adjourn.testing.values import an_approval, an_ask, an_uncertain_ask, settled
 
 THREE = [an_approval(f"ask-{call}", call=call, number=call) for call in (1, 2, 3)]
 REGION = an_ask("ask-region", key="region")
 SIZE = an_ask("ask-size", key="size", number=2)
-UNCERTAIN = an_ask("ask-lost", kind=AskKind.UNCERTAIN, call=4, number=4)
+UNCERTAIN = an_uncertain_ask("ask-lost", call=4, number=4)
 
 
-def said(resumption: Resumption, asks: list[Ask] = THREE) -> str:
+def said(resumption: Resumption, asks: Sequence[Ask] = THREE) -> str:
     """Return the replies in short: + for an approval, - for a rejection."""
     replies = {reply.ask_id: reply for reply in replies_of(resumption, asks)}
     signs = {Verb.APPROVE: "+", Verb.REJECT: "-"}
-    return " ".join(f"{signs[replies[ask.id].verb]}{ask.call}" for ask in asks if ask.id in replies)
+    return " ".join(
+        f"{signs[replies[ask.id].verb]}{number_of_call(ask)}" for ask in asks if ask.id in replies
+    )
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ running    return > queued    complete > succeeded    fail > failed    wait > wa
 running    pause > paused    cancel > canceled
 waiting    settle > queued    refuse > failed    accept > succeeded    pause > paused    restart > queued    cancel > canceled
 paused     resume > queued    restart > queued    cancel > canceled
-succeeded  restart > queued
+succeeded  follow_up > queued    restart > queued
 failed     restart > queued
 canceled   restart > queued
 """
@@ -126,10 +126,13 @@ def test_every_state_can_be_reached_and_every_move_is_of_use(name: str) -> None:
     assert {move for _, move in life.table} == set(life.moves)
 
 
-def test_only_a_restart_leaves_an_ended_task() -> None:
+def test_only_a_restart_or_what_a_person_says_next_leaves_an_ended_task() -> None:
     """D-R30: nothing else brings an ended task back."""
     assert {TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELED} == ENDED
-    assert {move for state, move in TRANSITIONS if state in ENDED} == {Move.RESTART}
+    assert {move for state, move in TRANSITIONS if state in ENDED} == {
+        Move.RESTART,
+        Move.FOLLOW_UP,
+    }
 
 
 def test_every_task_that_has_not_ended_can_be_canceled() -> None:

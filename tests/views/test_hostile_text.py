@@ -72,7 +72,11 @@ def all_views(text: str, cut: Cut) -> Iterator[list[Block]]:
     yield work_blocks(scene, cut=cut)
     yield work_blocks(a_scene(text, spec=a_spec(prompt=text, plan=text)), cut=cut)
     yield settled_blocks(scene, cut=cut)
-    yield all_calls([(call, scene.originals[1]) for call in scene.calls.values()], cut=cut)
+    found = [(call, scene.originals[1]) for call in scene.calls.values()]
+    yield all_calls(found, not_made=(), cut=cut)
+    unmade = replace(scene, all_calls=tuple(scene.calls.values()), not_made=frozenset({1}))
+    ended = replace(scene.task, state=TaskState.SUCCEEDED)
+    yield task_blocks(replace(unmade, task=ended), COMMANDS, now=NOON, cut=cut)
     yield history_blocks([an_event(facts={"why": text})], shows_all=True)
     messages: list[Message] = [
         User(text=text),

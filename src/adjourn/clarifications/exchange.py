@@ -29,6 +29,7 @@ from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.core.text.render import visible
 from adjourn.system.files import read_owned, write_whole
+from adjourn.system.run_files import has_clarifications
 from adjourn.system.yaml import NotYet
 
 Refuse = Callable[[Refusal], None]
@@ -157,7 +158,7 @@ def recover(controller: Controller, root: str) -> list[Task]:
 
 def close_run(controller: Controller, root: str, task: Task) -> None:
     """Remove the files of a task that has ended; report a clarification that waits for answers."""
-    if not protocol_files.is_used(root):
+    if not has_clarifications(root):
         return
     if task.state in ENDED:
         kinds = (
@@ -200,7 +201,7 @@ def prompt_of(controller: Controller, task_id: str) -> str | None:
 
 def prepare_run(controller: Controller, root: str, run: Run, *, place: str) -> dict[str, str]:
     """Write the answers into a run's directory; return what to add to its environment."""
-    if not protocol_files.is_used(root):
+    if not has_clarifications(root):
         return {}
     if run.resumed_from is None:
         protocol_files.remove_all(root, run.task_id)  # a run from nothing begins with nothing
@@ -236,5 +237,5 @@ def prepare_feedback(controller: Controller, run: Run, *, place: str) -> dict[st
 
 def announce_resumed(controller: Controller, root: str, run: Run) -> None:
     """Report that a run has begun that follows a clarification."""
-    if run.resumed_from and protocol_files.is_used(root) and controller.asks.answers(run.task_id):
+    if run.resumed_from and has_clarifications(root) and controller.asks.answers(run.task_id):
         log.say(log.RESUMED.format(agent=run.task_id))

@@ -17,42 +17,32 @@ from adjourn.core.clarification import (
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
 from adjourn.system.files import private_directory, read_owned, write_whole
+from adjourn.system.run_files import checkpoint_path, clarifications_directory
 from adjourn.system.yaml import NotYet
 
 LARGEST = 1 << 20
 _LARGEST_CHECKPOINT = 16 << 20
-_FOLDER = "clarifications"
 _ENDING = ".response.yaml"
 
 
 def needed_path(root: str, task_id: str) -> str:
     """Return where a task's request lies."""
-    return os.path.join(root, _FOLDER, f"{task_id}.needed.yaml")
+    return os.path.join(clarifications_directory(root), f"{task_id}.needed.yaml")
 
 
 def response_path(root: str, task_id: str) -> str:
     """Return where the response to a task's request is expected."""
-    return os.path.join(root, _FOLDER, f"{task_id}{_ENDING}")
-
-
-def checkpoint_path(root: str, task_id: str) -> str:
-    """Return where a task's checkpoint lies."""
-    return os.path.join(root, "checkpoints", f"{task_id}.checkpoint.json")
+    return os.path.join(clarifications_directory(root), f"{task_id}{_ENDING}")
 
 
 def refused_path(root: str, task_id: str) -> str:
     """Return where the reason lies for which a task's response was refused."""
-    return os.path.join(root, _FOLDER, f"{task_id}.refused.json")
-
-
-def is_used(root: str) -> bool:
-    """Return whether any task of this store ever asked by these files."""
-    return os.path.isdir(os.path.join(root, _FOLDER))
+    return os.path.join(clarifications_directory(root), f"{task_id}.refused.json")
 
 
 def write_request(root: str, task_id: str, clarification: Clarification) -> None:
     """Write a request, to be answered in a response file."""
-    private_directory(os.path.join(root, _FOLDER))
+    private_directory(clarifications_directory(root))
     content = text.request_text(
         clarification, agent_id=task_id, checkpoint_path=checkpoint_path(root, task_id)
     )
@@ -61,7 +51,7 @@ def write_request(root: str, task_id: str, clarification: Clarification) -> None
 
 def write_response(root: str, task_id: str, answers: dict[str, str], *, at: int) -> bytes:
     """Write answers that came another way, for an agent that reads files; return the content."""
-    private_directory(os.path.join(root, _FOLDER))
+    private_directory(clarifications_directory(root))
     content = text.response_text(
         answers, agent_id=task_id, at=at, checkpoint_path=checkpoint_path(root, task_id)
     ).encode()
@@ -71,8 +61,9 @@ def write_response(root: str, task_id: str, answers: dict[str, str], *, at: int)
 
 def write_checkpoint(root: str, task_id: str, content: bytes) -> None:
     """Write a task's checkpoint."""
-    private_directory(os.path.join(root, "checkpoints"))
-    write_whole(checkpoint_path(root, task_id), content)
+    path = checkpoint_path(root, task_id)
+    private_directory(os.path.dirname(path))
+    write_whole(path, content)
 
 
 def write_refusal(root: str, refusal: Refusal) -> bool:
@@ -115,7 +106,7 @@ def remove_all(root: str, task_id: str) -> None:
 def tasks_with_response(root: str) -> list[str]:
     """Return the tasks that have a response file."""
     try:
-        names = os.listdir(os.path.join(root, _FOLDER))
+        names = os.listdir(clarifications_directory(root))
     except OSError:
         return []
     return sorted(name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING))
@@ -138,7 +129,7 @@ def response_digest(root: str, task_id: str) -> bytes | None:
     return sha256(found.content) if found else None
 
 
-def left_by(root: str, task_id: str) -> Left | None:
+def read_left(root: str, task_id: str) -> Left | None:
     """Return what a process left that wrote the protocol's files itself, if it waits."""
     try:
         found = read_owned(checkpoint_path(root, task_id), largest=_LARGEST_CHECKPOINT)

@@ -149,6 +149,7 @@ def run(argv: list[str]) -> int:
     session = Session(wants_json=_wants_json(argv))
     try:
         _refuse_other_encodings(argv)
+        session.is_prompt = argv[:1] == ["-a"]
         code = _dispatch(_spelled_out(argv), session)
     except AdjournError as error:
         code = session.fail(error)
@@ -160,6 +161,7 @@ def run(argv: list[str]) -> int:
         code = session.fail(_of_the_system(error, session))
     except Exception as error:  # noqa: BLE001 -- the last edge: a defect of ours is told in a sentence, too
         code = session.fail(_defect(error, session))
+    session.warn_of_unreadable()
     flush()  # the exit code stays, whatever becomes of what was printed
     return checked_exit_code(code)
 

@@ -16,7 +16,6 @@ from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
-from adjourn.core.documents import manifest_of
 from adjourn.core.errors import (
     AdjournError,
     Conflict,
@@ -27,7 +26,6 @@ from adjourn.core.errors import (
     StoreRefused,
     WorkspaceBusy,
 )
-from adjourn.core.redact import plainly
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Run, Task
@@ -38,7 +36,6 @@ from adjourn.supervision.supervisor import Supervisor
 from adjourn.supervision.workspace_notes import note_left
 from adjourn.system.signals import deferred_signals
 from adjourn.views.block import Block, change_text, lay_out
-from adjourn.views.task import task_blocks
 from adjourn.wiring import has_worker
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.supervisor import open_supervisor
@@ -121,17 +118,18 @@ def report(session: Session, controller: Controller, task: Task) -> int:
     with naming(session, task):
         note_left(controller, task)
         scene = controller.scene(task.id)
-    manifest = session.write_manifest(scene)
-    is_completed = scene.task.state is TaskState.SUCCEEDED
-    if session.wants_json:
-        session.print_document(manifest)
-    elif is_completed and sys.stdout.isatty():
+    is_plain_success = scene.task.state is TaskState.SUCCEEDED and not scene.unmade_calls
+    if not is_plain_success or session.wants_json:
+        manifest = session.write_manifest(scene)
+        if session.wants_json:
+            session.print_document(manifest)
+        else:
+            session.show(standing(session, scene, now=controller.now()))
+    elif sys.stdout.isatty():
         took = span(scene.task.updated_at - scene.task.created_at)
         session.print(f"Completed in {took}  (task {scene.task.id})")
         if plan := scene.task.spec.plan:
             session.print(f"Then: {session.commands('execute', plan)}")
-    elif not is_completed:
-        session.show(standing(session, scene, now=controller.now()))
     return EXIT_CODES[scene.task.state]
 
 
@@ -141,6 +139,10 @@ def standing(session: Session, scene: Scene, *, now: int) -> Sequence[Block]:
     Whole for a person, without secrets where nobody looks, as in the log of a CI job, which others
     keep.
     """
+    # A command that ends well shows nothing (bench resume)
+    from adjourn.core.redact import plainly
+    from adjourn.views.task import task_blocks
+
     cut = session.cut(scene.task.id)
     if sys.stdout.isatty():
         return task_blocks(scene, session.commands, now=now, cut=cut)
@@ -178,6 +180,8 @@ def run_detached(session: Session, queue: Callable[[Controller], Task]) -> int:
         if task.state is TaskState.QUEUED and not has_worker(session.root, task.spec.pool):
             _leave_to_a_copy(session, task)
     if session.wants_json:
+        from adjourn.core.documents import manifest_of  # only JSON needs it (bench start)
+
         session.print_document(manifest_of(scene, hint=session.commands("wait", task.id)))
     else:
         session.print(task.id)

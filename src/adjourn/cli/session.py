@@ -22,8 +22,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # start-up is a hot path: a short verb loads none of these
     from adjourn.controller.controller import Controller
     from adjourn.core.documents import Manifest
+    from adjourn.core.errors import UnreadableRow
     from adjourn.core.redact import Redactor
     from adjourn.core.scene import Scene
+    from adjourn.ports.store import Store
+
+
+_NAMED = 5  # rows that cannot be read
 
 
 class Session:
@@ -34,8 +39,10 @@ class Session:
         self.verbose = False
         self.shows_all = False  # values and lists are not cut
         self.is_copy = True  # what it prints as JSON may be kept by others: secrets are taken out
+        self.is_prompt = False  # `-a`: also one word is a prompt
         self.given_store: str | None = None
         self.root = ""  # the store's directory, once it was found
+        self._store: Store | None = None  # the one that was opened last
         self._redactor: Redactor | None = None
 
     # --- the store --------------------------------------------------------------------------------
@@ -70,6 +77,7 @@ class Session:
         """
         self.require_store()
         decisions = open_decisions(self.root)
+        self._store = decisions.store
         if decisions.is_settled and not has_responses(self.root):
             return decisions
         return self.open_controller().decisions
@@ -84,6 +92,7 @@ class Session:
 
         self.require_store()
         controller = open_controller(self.root, for_asking=for_asking)
+        self._store = controller.store
         self.settle(controller)
         return controller
 
@@ -151,6 +160,21 @@ class Session:
         """Print to stderr, in rows that fit the terminal."""
         print_warning(printed(lines(text.split("\n")), sys.stderr))
 
+    @property
+    def unreadable(self) -> "list[UnreadableRow]":
+        """What was left out so far, because it cannot be read."""
+        return list(self._store.unreadable.values()) if self._store else []
+
+    def warn_of_unreadable(self) -> None:
+        """Name what was left out because it cannot be read, or the first of very many."""
+        left_out = self.unreadable
+        for error in left_out[:_NAMED]:
+            self.warn(f"adjourn: {prose(error.sentence)}")
+        if left_out:
+            rest = len(left_out) - _NAMED
+            more = f"{rest:,} more cannot be read; " if rest > 0 else ""
+            self.warn(f"  {more}try: {self.commands('doctor')}")
+
     def print_document(self, document: object) -> None:
         """Print one JSON document."""
         # A short verb mostly prints text
@@ -177,6 +201,11 @@ class Session:
 
             self._redactor = open_redactor()
         return self._redactor
+
+    @property
+    def redactor_of_text(self) -> "Redactor | None":
+        """What takes secrets out of text on stdout; nothing if a person looks at it there."""
+        return None if sys.stdout.isatty() else self.open_redactor()
 
     def fail(self, error: AdjournError) -> int:
         """Print what went wrong, why, and what helps; return the exit code."""

@@ -7,14 +7,32 @@ import msgspec
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
 from adjourn.controller.reasons import Reasons, tell_start
-from adjourn.controller.transaction import ASKED, POLICY, Asked, Transaction
-from adjourn.core.ask import Ask, AskKind, Principal, Proposal, Question, Reply
+from adjourn.controller.transaction import ASKED, POLICY, AnyAsk, Transaction, approval_of
+from adjourn.core.ask import (
+    ApprovalAsk,
+    Ask,
+    AskReason,
+    Principal,
+    Proposal,
+    Question,
+    QuestionAsk,
+    Reply,
+    is_review,
+)
 from adjourn.core.call import Call, digest_of, slot_of
 from adjourn.core.clarification import Clarification, Left, Request
 from adjourn.core.digest import sha256
-from adjourn.core.errors import AlreadyDone
-from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, EDITABLE, ORIGINAL, RESPONSE
-from adjourn.core.policy.judgement import Judgement
+from adjourn.core.errors import AlreadyDone, Misuse
+from adjourn.core.kept_documents import (
+    CHECKPOINT,
+    CLARIFICATION,
+    EDITABLE,
+    FOLLOW_UPS,
+    ORIGINAL,
+    RESPONSE,
+    WHY,
+)
+from adjourn.core.policy.judgement import NOT_ALLOWED, Judgement
 from adjourn.core.states import AskMove, AskState, CallMove, CallState, allows_ask
 from adjourn.core.task import Run, Task
 from adjourn.core.trail.reason import NoReason, Reason, is_known
@@ -32,7 +50,7 @@ class Asks:
 
     # --- questions --------------------------------------------------------------------------------
 
-    def ask(self, run_id: str, question: Question) -> Ask:
+    def ask(self, run_id: str, question: Question) -> QuestionAsk:
         """Register a question of a running process, or return it with its answer.
 
         The n-th with a key is the n-th ask.
@@ -41,16 +59,16 @@ class Asks:
             found, _ = _register_question(tx, *tx.running(run_id), question)
             return found
 
-    def clarify(self, run_id: str, request: Request) -> tuple[Clarification, list[Ask]]:
+    def clarify(self, run_id: str, request: Request) -> tuple[Clarification, list[QuestionAsk]]:
         """Register the questions of a running process, or return them with their answers."""
         with self._context.change() as tx:
             return _register_request(tx, *tx.running(run_id), request)
 
-    def collect(self, run_id: str, ask_ids: Sequence[str]) -> list[Ask]:
-        """Return asks to the process that waits for them, or nothing until all are settled."""
+    def collect(self, run_id: str, ask_ids: Sequence[str]) -> list[QuestionAsk]:
+        """Return questions to the process that waits for them, or nothing until all are settled."""
         with self._context.change() as tx:
             _, run = tx.running(run_id)
-            asks = [tx.rows.ask(ask_id) for ask_id in ask_ids]
+            asks = [ask for name in ask_ids if isinstance(ask := tx.rows.ask(name), QuestionAsk)]
             if any(ask.is_open for ask in asks):
                 return []
             for ask in asks:
@@ -59,7 +77,7 @@ class Asks:
 
     # --- calls ------------------------------------------------------------------------------------
 
-    def propose(self, run_id: str, proposal: Proposal) -> tuple[Ask, Call]:
+    def propose(self, run_id: str, proposal: Proposal) -> tuple[ApprovalAsk, Call]:
         """Put a call of a running process before a person, or find it again.
 
         An approved one is handed out to it, once.
@@ -72,7 +90,7 @@ class Asks:
             found = _earlier_proposal(tx, proposal, slot=slot)
 
             # What was approved must still have a reason to start; else a person is asked again
-            call = tx.rows.call(task.id, found.call or 0) if found else None
+            call = tx.rows.call(task.id, found.call) if found else None
             reason: Reason | NoReason | None = None
             if found and call and call.state is CallState.APPROVED:
                 reason = self._find_reason(tx.rows, call)
@@ -87,7 +105,7 @@ class Asks:
 
             turn = Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open)
             tx.rows.add_turn(turn)
-            call = tx.rows.call(task.id, found.call or 0)
+            call = tx.rows.call(task.id, found.call)
             if call.state is CallState.APPROVED and isinstance(reason, Reason):
                 call = hand_out(tx, run, call, reason)
             elif found.state is AskState.APPROVED:
@@ -103,9 +121,8 @@ class Asks:
     def _find_reason(self, view: View, call: Call) -> Reason | NoReason:
         mark = self._context.processes.start_mark(call.id, place="")
         if mark and not is_known(mark.place, call, view.told(call.task_id, limit=-1)):
-            ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
             why = "it was started before the store was set back, and may have run"
-            return NoReason(why=why, ask=ask)
+            return NoReason(why=why, ask=approval_of(view, call))
         return self._reasons.verify(view, call)
 
     def close_call(self, run_id: str, call: Call, move: CallMove) -> None:
@@ -124,7 +141,11 @@ class Asks:
             asks = [view.ask(ask_id) for ask_id in clarification.asks] if clarification else []
         if not asks or any(ask.state is not AskState.ANSWERED for ask in asks):
             return None
-        return {ask.key or ask.id: ask.reply or "" for ask in asks}
+        return {
+            ask.name: answer
+            for ask in asks
+            if isinstance(ask, QuestionAsk) and (answer := ask.answer) is not None
+        }
 
     def feedback(self, run: Run) -> list[str]:
         """Return what reviewers wanted changed in earlier runs of the same session, newest last."""
@@ -136,7 +157,7 @@ class Asks:
             reviews = [
                 ask
                 for ask in view.asks(run.task_id)
-                if ask.review and ask.state is AskState.ANSWERED
+                if is_review(ask) and ask.state is AskState.ANSWERED
             ]
             told = [
                 ask.reply
@@ -144,6 +165,25 @@ class Asks:
                 if view.run(run.task_id, ask.run).session_id == run.session_id
             ]
         return [feedback for text in told if (feedback := feedback_of(text))]
+
+    def said_to_agent(self, run: Run) -> list[str]:
+        """Return all that people said to an agent that had left, in its session, newest last.
+
+        What reviewers wanted changed, and the texts of resumes.
+        """
+        if run.resumed_from is None:
+            return []
+        from adjourn.core.review import WANTS_CHANGES  # seldom: most agents hear nothing more
+
+        with self._context.store.read() as view:
+            is_reviewed = view.task(run.task_id).spec.review
+            follow_ups = FOLLOW_UPS.read(view, run.task_id) or []
+        wishes = self.feedback(run) if is_reviewed else []
+        said = [f"{WANTS_CHANGES} {wish}" for wish in wishes]
+        # The newest first, so that each stands behind the reviews that came before it
+        for follow_up in reversed(follow_ups):
+            said.insert(follow_up.reviews, follow_up.text)
+        return said
 
     def respond(
         self, task_id: str, replies: Sequence[Reply], *, digest: bytes, by: Principal
@@ -161,19 +201,24 @@ class Asks:
 
 def _register_question(
     tx: Transaction, task: Task, run: Run, question: Question, *, request: str = ""
-) -> tuple[Ask, Task]:
+) -> tuple[QuestionAsk, Task]:
     """Register a question, or find it again with its answer, of the same request if it has one."""
     key = f"{ASKED}{question.found_by or question.key}"
     slot = slot_of(task.session_id, key + request, 1 + tx.rows.count_turns(run.id, key))
-    found = tx.rows.ask_in_slot(slot)
+    found = _find_in_slot(tx.rows, slot, QuestionAsk)
     asked_now = (question.prompt, question.choices)
     if found and found.is_open and (found.prompt, found.choices) != asked_now:
         tx.withdraw(found)
         found = None
     if found is None:
-        asked = Asked(prompt=question.prompt, choices=question.choices, key=question.key, slot=slot)
-        found, task = tx.open_ask(
-            task, run, AskKind.QUESTION, expires_after=question.expires_after, **asked
+        found, task = tx.open_question(
+            task,
+            run,
+            prompt=question.prompt,
+            key=question.key,
+            slot=slot,
+            choices=question.choices,
+            expires_after=question.expires_after,
         )
     tx.rows.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
     return found, task
@@ -181,12 +226,12 @@ def _register_question(
 
 def _register_request(
     tx: Transaction, task: Task, run: Run, request: Request, *, name: str = ""
-) -> tuple[Clarification, list[Ask]]:
+) -> tuple[Clarification, list[QuestionAsk]]:
     """Register all questions of a request, or find them again.
 
     Only one that leaves something open is a new clarification.
     """
-    asks: list[Ask] = []
+    asks: list[QuestionAsk] = []
     for question in request.questions:
         found, task = _register_question(tx, task, run, question, request=name)
         asks.append(found)
@@ -223,15 +268,15 @@ def is_known_ask(view: View, task: Task, left: Left) -> bool:
     return CHECKPOINT.read(view, task.id) == left.checkpoint
 
 
-def _earlier_proposal(tx: Transaction, proposal: Proposal, *, slot: str) -> Ask | None:
+def _earlier_proposal(tx: Transaction, proposal: Proposal, *, slot: str) -> ApprovalAsk | None:
     """Return what was asked before, unless its bytes were others, or its call failed.
 
     Then a person is asked again.
     """
-    found = tx.rows.ask_in_slot(slot)
+    found = _find_in_slot(tx.rows, slot, ApprovalAsk)
     if found is None:
         return None
-    call = tx.rows.call(found.task_id, found.call or 0)
+    call = tx.rows.call(found.task_id, found.call)
     original = ORIGINAL.read_of(tx.rows, call)  # what the process proposed, if a person edited it
     proposed = digest_of(original) if original is not None else call.digest
     if proposed == digest_of(proposal.body):
@@ -245,7 +290,7 @@ def _earlier_proposal(tx: Transaction, proposal: Proposal, *, slot: str) -> Ask 
 
 def _open_proposal(
     tx: Transaction, task: Task, run: Run, proposal: Proposal, judgement: Judgement, *, slot: str
-) -> Ask:
+) -> ApprovalAsk:
     """Ask a person about a call, or turn it down at once if the policy never allows it."""
     call = tx.new_tool_call(
         task, proposal.tool, proposal.body, state=CallState.PENDING, by=None, ask=task.asks + 1
@@ -253,22 +298,35 @@ def _open_proposal(
     counted = tx.save(task, calls=call.number)
     if proposal.editable is not None:
         EDITABLE.keep_of(tx.rows, call, proposal.editable)
-    found, _ = tx.open_ask(
+    found, _ = tx.open_approval(
         counted,
         run,
-        AskKind.APPROVAL,
-        expires_after=judgement.expiry(proposal.expires_after),
+        call.number,
         prompt=proposal.prompt,
         key=proposal.key,
         slot=slot,
-        call=call.number,
         manifest=proposal.prompt,
         terms=judgement.terms_of_ask,
+        expires_after=judgement.expiry(proposal.expires_after),
     )
+    own_words = "its program asks a person before it makes this call"
+    reasons = judgement.reasons_to_ask if judgement.terms_of_ask.override else ()
+    WHY.of(found.id).keep(tx.rows, task.id, AskReason(reasons=(*reasons, own_words)))
     if not judgement.is_turned_down:
         return found
     tx.move(call, CallMove.REJECT)
-    return tx.settle_ask(found, AskMove.REJECT, text="; ".join(judgement.why) or None, by=POLICY)
+    return tx.settle_ask(found, AskMove.REJECT, text=NOT_ALLOWED, by=POLICY)
+
+
+def _find_in_slot(view: View, slot: str, kind: type[AnyAsk]) -> AnyAsk | None:
+    """Return what an earlier run asked here, or refuse if that was something of another kind."""
+    found = view.ask_in_slot(slot)
+    if found is None or isinstance(found, kind):
+        return found
+    raise Misuse(
+        f"ask {found.id} has this key, and it is of the kind {found.kind}",
+        way_out="give questions and calls keys of their own",
+    )
 
 
 def hand_out(tx: Transaction, run: Run, call: Call, reason: Reason) -> Call:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from adjourn.controller.transaction import ASKED, POLICY, Asked, Transaction
+from adjourn.controller.transaction import ASKED, POLICY, Transaction, approval_of
 from adjourn.core.agent.calls import CallResult, Held, Proposed, is_tame, looked_at
-from adjourn.core.ask import Ask, AskKind
+from adjourn.core.ask import ApprovalAsk, AskReason
 from adjourn.core.call import Call, call_name, digest_of
-from adjourn.core.kept_documents import BATCH, EDITABLE, ORIGINAL, RESULT
-from adjourn.core.policy.judgement import Action, Judgement
+from adjourn.core.kept_documents import BATCH, EDITABLE, ORIGINAL, RESULT, WHY
+from adjourn.core.policy.judgement import NOT_ALLOWED, Action, Judgement
 from adjourn.core.policy.opening import Way, way_of
 from adjourn.core.states import AskMove, CallMove, CallState, allows_ask
 from adjourn.core.task import Run, Task
@@ -21,6 +21,8 @@ from adjourn.ports.store import Turn, View
 _SETTLED = frozenset(
     {CallState.DONE, CallState.FAILED, CallState.REJECTED, CallState.EXPIRED, CallState.WITHDRAWN}
 )
+
+_LONGEST = 500  # characters of a reason in the trail
 
 Judged = tuple[Proposed, Judgement, dict[str, str]]  # with the files that it was judged with
 
@@ -59,6 +61,8 @@ def _hold(tx: Transaction, task: Task, run: Run, proposed: Proposed, judgement: 
         tool=proposed.tool,
         judged=judgement.action.value,
         digest=digest_of(proposed.body),
+        # For people: a model is told no rule and no path
+        why="; ".join(judgement.why)[:_LONGEST] or None if way is Way.REFUSE else None,
     )
     match way:
         case Way.RUN:
@@ -68,8 +72,7 @@ def _hold(tx: Transaction, task: Task, run: Run, proposed: Proposed, judgement: 
         case Way.REFUSE:
             call = _new_call(tx, task, proposed, state=CallState.PENDING, by=None)
             tx.move(call, CallMove.REJECT)
-            why = "; ".join(judgement.why) or "the policy never allows it"
-            RESULT.keep_of(tx.rows, call, CallResult(ok=False, error=why))
+            RESULT.keep_of(tx.rows, call, CallResult(ok=False, error=NOT_ALLOWED))
             return tx.save(task, calls=call.number)
         case Way.ASK:
             return _ask(tx, task, run, proposed, judgement)
@@ -82,23 +85,25 @@ def _ask(
     proposed: Proposed,
     judgement: Judgement,
     *,
-    instead_of: Ask | None = None,
+    instead_of: ApprovalAsk | None = None,
     why: str = "",
 ) -> Task:
     call = _new_call(tx, task, proposed, state=CallState.PENDING, by=None, ask=task.asks + 1)
     if proposed.editable is not None:
         EDITABLE.keep_of(tx.rows, call, proposed.editable)
     counted = tx.save(task, calls=call.number)
-    asked = Asked(
-        prompt=why or f"wants to call {proposed.tool}", call=call.number, manifest=proposed.words
+    found, asking = tx.open_approval(
+        counted,
+        run,
+        call.number,
+        prompt=why or f"wants to call {proposed.tool}",
+        label=call.label,
+        manifest=proposed.words,
+        terms=judgement.terms_of_ask,
+        replaces=instead_of.id if instead_of else None,
+        expires_after=judgement.expiry(task.spec.expires_after),
     )
-    asked["terms"] = judgement.terms_of_ask
-    asked["label"] = call.label
-    asked["replaces"] = instead_of.id if instead_of else None
-    expires_after = judgement.expiry(task.spec.expires_after)
-    found, asking = tx.open_ask(
-        counted, run, AskKind.APPROVAL, expires_after=expires_after, **asked
-    )
+    WHY.of(found.id).keep(tx.rows, task.id, AskReason(reasons=judgement.reasons_to_ask))
     tx.rows.add_turn(
         Turn(run_id=run.id, key=f"{ASKED}{call.tool_call_id}", thing=found.id, left_open=True)
     )
@@ -145,7 +150,7 @@ def again(
     why: str,
 ) -> None:
     """Take back a call that was let through and is not what it was, and ask for it as it is now."""
-    ask = tx.rows.ask_numbered(task.id, call.ask) if call.ask else None
+    ask = approval_of(tx.rows, call)
     tx.move(call, CallMove.WITHDRAW)
     parts = msgspec.json.decode(call.body)
     parts.pop("files", None)
@@ -181,7 +186,7 @@ def held_call(view: View, call: Call) -> Held:
     """Return one call as it stands."""
     return Held(
         call=call,
-        ask=view.ask_numbered(call.task_id, call.ask) if call.ask else None,
+        ask=approval_of(view, call),
         result=RESULT.read_of(view, call),
         original=ORIGINAL.read_of(view, call),
     )

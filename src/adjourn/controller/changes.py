@@ -5,7 +5,8 @@
 
 from typing import TypedDict
 
-from adjourn.core.states import AskState, TaskState
+from adjourn.core.ask import Settlement
+from adjourn.core.states import TaskState
 from adjourn.core.task import Milliseconds, PauseReason, ProcessId, RunState, Spec, Wish
 
 
@@ -56,9 +57,5 @@ class CallChanges(TypedDict, total=False):
 class AskChanges(TypedDict, total=False):
     """What may change of an ask."""
 
-    state: AskState
-    level: str | None
+    settlement: Settlement | None
     snoozed_until: Milliseconds | None
-    settled_at: Milliseconds | None
-    settled_by: str | None
-    reply: str | None

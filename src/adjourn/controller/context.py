@@ -67,7 +67,7 @@ class Context:
     def find_unsettled(self) -> tuple[list[Run], list[Ask]]:
         """Return the runs whose supervisor is gone, and the open asks whose time is over."""
         with self.store.read() as view:
-            running = [view.run(task.id, task.runs) for task in view.running()]
+            running = view.current_runs()
             abandoned = {run.id for run in view.abandoned()}
             orphans = [
                 run

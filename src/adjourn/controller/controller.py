@@ -13,10 +13,11 @@ from adjourn.controller.runs import Runs
 from adjourn.controller.signing import Signing
 from adjourn.controller.standing import report_of, standing_of
 from adjourn.controller.tasks import Tasks
-from adjourn.core.ask import Ask
-from adjourn.core.call import Call
+from adjourn.controller.transaction import call_asked_about
+from adjourn.core.ask import ApprovalAsk, Ask, AskReason, is_review
+from adjourn.core.call import COMMAND, Call
 from adjourn.core.errors import NotFound
-from adjourn.core.kept_documents import CHANGES, ORIGINAL
+from adjourn.core.kept_documents import CHANGES, NOT_MADE, ORIGINAL, WHY
 from adjourn.core.scene import Scene
 from adjourn.core.states import AskState, TaskState
 from adjourn.ports.store import View
@@ -47,14 +48,20 @@ class Controller:
             task = view.task(task_id)
             run = view.run(task_id, task.runs) if task.runs else None
             asks = tuple(view.asks_of_run(task_id, task.runs))
-            calls = {ask.call: view.call(task_id, ask.call) for ask in asks if ask.call}
+            called = [call for ask in asks if (call := call_asked_about(view, ask))]
+            calls = {call.number: call for call in called}
             children = (
                 standing_of(view, task, run).open_children
                 if run and task.state is TaskState.WAITING
                 else ()
             )
             report = report_of(view, run) if run and task.spec.is_driven else None
-            noted = CHANGES.read(view, task_id) if any(ask.review for ask in asks) else None
+            noted = CHANGES.read(view, task_id) if any(is_review(ask) for ask in asks) else None
+            # A command that asked nothing has no calls but the one that runs it
+            has_calls = task.spec.is_driven or task.asks
+            made = (
+                [call for call in view.calls(task_id) if call.tool != COMMAND] if has_calls else ()
+            )
             return Scene(
                 task=task,
                 run=run,
@@ -64,6 +71,9 @@ class Controller:
                 report=report,
                 replaced=_replaced_calls(view, asks),
                 originals=_originals(view, asks, calls),
+                all_calls=tuple(made),
+                not_made=frozenset((NOT_MADE.read(view, task_id) or ()) if made else ()),
+                why=_reasons(view, asks),
                 changes=noted.stat if noted and noted.run == task.runs else None,
             )
 
@@ -72,18 +82,29 @@ def _replaced_calls(view: View, asks: Sequence[Ask]) -> dict[str, Call]:
     """Return the calls of earlier asks that these asks replace, by the id of the newer ask."""
     replaced: dict[str, Call] = {}
     for ask in asks:
+        if not isinstance(ask, ApprovalAsk) or ask.replaces is None:
+            continue
         with suppress(NotFound):
-            earlier = view.ask(ask.replaces) if ask.replaces else None
-            if earlier and earlier.call:
-                replaced[ask.id] = view.call(earlier.task_id, earlier.call)
+            if call := call_asked_about(view, view.ask(ask.replaces)):
+                replaced[ask.id] = call
     return replaced
+
+
+def _reasons(view: View, asks: Sequence[Ask]) -> dict[str, AskReason]:
+    """Return why the asks that want an approval are asked, by their ids."""
+    found = {
+        ask.id: WHY.of(ask.id).read(view, ask.task_id)
+        for ask in asks
+        if isinstance(ask, ApprovalAsk)
+    }
+    return {ask_id: why for ask_id, why in found.items() if why}
 
 
 def _originals(view: View, asks: Sequence[Ask], calls: Mapping[int, Call]) -> dict[int, bytes]:
     """Return the bytes of approved calls as they were before a person edited them."""
     found: dict[int, bytes] = {}
     for ask in asks:
-        if ask.call and ask.state is AskState.APPROVED:
+        if isinstance(ask, ApprovalAsk) and ask.state is AskState.APPROVED:
             original = ORIGINAL.read_of(view, calls[ask.call])
             if original is not None:
                 found[ask.call] = original

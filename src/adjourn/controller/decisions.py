@@ -4,13 +4,23 @@ Short commands (inbox, approve, reject, answer, snooze, tasks) load this and not
 """
 
 from collections.abc import Sequence
+from typing import assert_never
 
 import msgspec
 
 from adjourn.controller import trust
 from adjourn.controller.context import Context
-from adjourn.controller.transaction import ADJOURN, Transaction
-from adjourn.core.ask import Ask, AskKind, Principal, Reply, Verb, refuse_settled
+from adjourn.controller.transaction import Transaction, call_asked_about
+from adjourn.core.ask import (
+    ApprovalAsk,
+    Ask,
+    Principal,
+    QuestionAsk,
+    Reply,
+    UncertainAsk,
+    Verb,
+    require_open,
+)
 from adjourn.core.call import COMMAND, Call, command_of, digest_of
 from adjourn.core.errors import (
     AdjournError,
@@ -18,6 +28,7 @@ from adjourn.core.errors import (
     Conflict,
     Item,
     Misuse,
+    NotAllowed,
     NotFound,
     NothingRecorded,
     StoreProblem,
@@ -30,16 +41,12 @@ from adjourn.core.trail.receipt import Receipt
 from adjourn.ports.store import View
 
 _LONGEST_VALUE = 4096
+ENOUGH = 4  # characters of an id, to decide something by it
 
 _ASK_MOVES = {
     Verb.APPROVE: AskMove.APPROVE,
     Verb.REJECT: AskMove.REJECT,
     Verb.ANSWER: AskMove.ANSWER,
-}
-_KINDS = {
-    Verb.APPROVE: AskKind.APPROVAL,
-    Verb.REJECT: AskKind.APPROVAL,
-    Verb.ANSWER: AskKind.QUESTION,
 }
 _SNOOZING = {True: "ask_snoozed", False: "ask_woken"}
 
@@ -59,13 +66,17 @@ class Decisions:
 
     # --- finding ----------------------------------------------------------------------------------
 
-    def find_task(self, text: str) -> Task:
-        """Return the task that an id, a checkpoint id, or a unique prefix of either names."""
+    def find_task(self, text: str, *, shortest: int = 1) -> Task:
+        """Return the task that an id, a checkpoint id, or a unique prefix of either names.
+
+        Who changes something must give ENOUGH characters.
+        """
         name = text.partition(".")[0]
         with self.store.read() as view:
             found = view.tasks_like(name) if name else []
             if name in found:
                 return view.task(name)
+            _require_enough(found, name, shortest=shortest, thing="task", way_out="adjourn tasks")
             asks = view.asks_like(name) if name and not found else []
             if len(asks) == 1:
                 way_out = f"adjourn show {view.ask(asks[0]).task_id}"
@@ -115,7 +126,7 @@ class Decisions:
     def note_place(self, by: Principal) -> bool:
         """Remember from where the store is used, unless a run is alive; return whether none is."""
         with self.store.read() as view:
-            if view.running():
+            if view.running() or view.unreadable:
                 return False
         with self._context.change() as tx:
             self._context.trust.note_place(tx.rows, by)
@@ -162,18 +173,21 @@ class Decisions:
         self._context.trust.authorise_change(tx.rows, by, reply.verb)
         ask = tx.rows.ask(reply.ask_id)
         _require_fitting(tx.rows, ask, reply)
-        level = self._context.trust.weigh(tx.rows, ask, reply.verb, by=by)
+        override = reply.reason_to_override
+        level = self._context.trust.weigh(tx.rows, ask, reply.verb, by=by, override=override)
 
         digest: str | None = None  # of what an approval lets start
-        if reply.verb is Verb.REJECT:
-            tx.move_call(ask.task_id, ask.call or 0, CallMove.REJECT)
-        elif reply.verb is Verb.APPROVE:
-            asked = call = tx.rows.call(ask.task_id, ask.call or 0)
+        if isinstance(ask, ApprovalAsk) and reply.verb is Verb.REJECT:
+            tx.move_call(ask.task_id, ask.call, CallMove.REJECT)
+        elif isinstance(ask, ApprovalAsk):
+            asked = call = tx.rows.call(ask.task_id, ask.call)
             if reply.edited is not None:
                 # Loaded here: most calls are approved as they are, and `approve` is a hot path
                 from adjourn.controller.edits import edit
 
                 call = edit(tx, tx.rows.task(ask.task_id), asked, reply, by=by.name)
+            if ask.terms.override or reply.edited is not None:
+                self._require_allowed(tx.rows, ask, call)
             body, digest = call.body, call.digest
             if not trust.runs_as_shown(ask, call, reply):
                 body = trust.body_to_run(tx.rows.task(ask.task_id), ask, call, reply)
@@ -181,12 +195,44 @@ class Decisions:
             tx.move(asked, CallMove.APPROVE, body=body, digest=digest, approved_by=by.name)
 
         move = _ASK_MOVES[reply.verb]
-        return tx.settle_ask(ask, move, text=reply.text, by=by.name, level=level, digest=digest)
+        return tx.settle_ask(
+            ask,
+            move,
+            text=reply.text,
+            by=by.name,
+            level=level,
+            digest=digest,
+            override=override if _is_never_allowed(ask) else None,
+        )
+
+    def _require_allowed(self, view: View, ask: ApprovalAsk, call: Call) -> None:
+        """Refuse to approve what the policies in force turn down now, or what an edit made never.
+
+        Only what a policy once called never is judged again here, and what a person edited. All
+        else is judged again before its gate opens.
+        """
+        task, gate = view.task(ask.task_id), self._context.gate
+        if call.tool == COMMAND:
+            judgement = gate.judge(view, task, call.tool, call.body)
+        else:
+            judgement, _ = gate.weigh(view, task, call.tool, call.body)
+        why = f": {judgement.why[0]}" if judgement.why else ""
+        if judgement.is_turned_down:
+            raise NotAllowed(
+                f"your policy does not allow this, and nothing overrides it{why}",
+                way_out=f"adjourn reject {ask.id}",
+            )
+        if judgement.terms.override and not ask.terms.override:
+            raise NotAllowed(
+                f"your policy says never of the edited call{why}",
+                way_out=f"adjourn reject {ask.id} --reason TEXT",
+            )
 
     def continue_tasks(self, tx: Transaction, settled: Sequence[Ask]) -> None:
         """Queue the tasks of these asks, or fail those whose rejection does that."""
-        for task_id, by in {ask.task_id: ask.settled_by for ask in settled}.items():
-            tx.go_on(tx.rows.task(task_id), by=by or ADJOURN)
+        deciders = {ask.task_id: ask.settlement.by for ask in settled if ask.settlement}
+        for task_id, by in deciders.items():
+            tx.go_on(tx.rows.task(task_id), by=by)
 
     def receipts(self, asks: Sequence[Ask]) -> list[Receipt]:
         """Return the proof of replies that were recorded."""
@@ -203,9 +249,10 @@ class Decisions:
 
         with self.store.read() as view:
             ask = view.ask(ask_id)
-            if not ask.is_open:
-                refuse_settled(ask)
-            task, call = view.task(ask.task_id), view.call(ask.task_id, ask.call or 0)
+            require_open(ask)
+            task, call = view.task(ask.task_id), call_asked_about(view, ask)
+            if call is None:
+                raise _misfit(ask, Verb.APPROVE)
             return changed(view, task, call, arguments, look=self._context.gate.look)[0]
 
     def with_files(self, reply: Reply) -> Reply:
@@ -231,8 +278,7 @@ class Decisions:
             snoozed: list[Ask] = []
             for ask_id in dict.fromkeys(ask_ids):
                 ask = tx.rows.ask(ask_id)
-                if not ask.is_open:
-                    refuse_settled(ask)
+                require_open(ask)
                 snoozed.append(tx.save_ask(ask, snoozed_until=until))
                 tx.tell(
                     ask.task_id, _SNOOZING[until is not None], by=by.name, ask=ask.id, until=until
@@ -242,48 +288,79 @@ class Decisions:
 
 def _require_fitting(view: View, ask: Ask, reply: Reply) -> None:
     """Refuse a reply that comes too late, or that this ask does not take."""
-    if not ask.is_open:
-        refuse_settled(ask)
-    if ask.kind is not _KINDS.get(reply.verb):
+    require_open(ask)
+    match ask:
+        case ApprovalAsk() if reply.verb in {Verb.APPROVE, Verb.REJECT}:
+            _require_fitting_decision(view, ask, reply)
+        case QuestionAsk() if reply.verb is Verb.ANSWER:
+            _require_fitting_answer(ask, reply)
+        case _:
+            raise _misfit(ask, reply.verb)
+    if reply.reason_to_override and not _is_never_allowed(ask):
         raise Misuse(
-            f"ask {ask.id} is of the kind {ask.kind}: {reply.verb} does not fit it",
-            way_out=_proper_verb(ask),
+            f"ask {ask.id} needs no override: your policy does not say never",
+            way_out=f"adjourn approve {ask.id}",
         )
-    if ask.review:
-        # Loaded here: most asks are no reviews, and `answer` is a hot path
-        from adjourn.core.review import review_of
 
-        if review_of(reply.text) is None:
-            choices = ", ".join(ask.choices)
-            raise Misuse(f"ask {ask.id} takes one of: {choices}", way_out=_proper_verb(ask))
-    elif ask.choices and reply.verb is Verb.ANSWER and reply.text not in ask.choices:
-        choices = ", ".join(visible(choice) for choice in ask.choices)
-        raise Misuse(f"ask {ask.id} takes one of: {choices}", way_out=_proper_verb(ask))
-    if ask.gate and reply.verb is Verb.APPROVE and reply.text is not None:
-        raise Misuse(
-            f"ask {ask.id} takes no value: its command has not started yet",
-            way_out=_proper_verb(ask),
+
+def _is_never_allowed(ask: Ask) -> bool:
+    return isinstance(ask, ApprovalAsk) and ask.terms.override
+
+
+def _require_fitting_decision(view: View, ask: ApprovalAsk, reply: Reply) -> None:
+    if reply.verb is Verb.APPROVE and reply.text is not None:
+        if ask.gate:
+            raise Misuse(
+                f"ask {ask.id} takes no value: its command has not started yet",
+                way_out=_proper_verb(ask),
+            )
+        if len(reply.text.encode()) > _LONGEST_VALUE:
+            sentence = (
+                f"a value may have {_LONGEST_VALUE:,} bytes: the process gets it in its environment"
+            )
+            raise Misuse(sentence, way_out=_proper_verb(ask))
+    if ask.terms.override and reply.verb is Verb.APPROVE and reply.edited is not None:
+        raise NotAllowed(
+            "your policy says never: an edit does not override that",
+            way_out=f"adjourn reject {ask.id} --reason TEXT",
         )
-    if reply.verb is Verb.APPROVE and len((reply.text or "").encode()) > _LONGEST_VALUE:
-        raise Misuse(
-            f"a value may have {_LONGEST_VALUE:,} bytes: the process gets it in its environment",
-            way_out=_proper_verb(ask),
-        )
-    if reply.digest and ask.call and view.call(ask.task_id, ask.call).digest != reply.digest:
+    if reply.digest and view.call(ask.task_id, ask.call).digest != reply.digest:
         raise Conflict(
             "the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}"
         )
 
 
+def _require_fitting_answer(ask: QuestionAsk, reply: Reply) -> None:
+    if ask.review:
+        # Loaded here: most asks are no reviews, and `answer` is a hot path
+        from adjourn.core.review import review_of
+
+        is_fitting = review_of(reply.text) is not None
+    else:
+        is_fitting = not ask.choices or reply.text in ask.choices
+    if not is_fitting:
+        choices = ", ".join(visible(choice) for choice in ask.choices)
+        raise Misuse(f"ask {ask.id} takes one of: {choices}", way_out=_proper_verb(ask))
+
+
+def _misfit(ask: Ask, verb: Verb) -> Misuse:
+    return Misuse(
+        f"ask {ask.id} is of the kind {ask.kind}: {verb} does not fit it",
+        way_out=_proper_verb(ask),
+    )
+
+
 def _proper_verb(ask: Ask) -> str:
-    match ask.kind:
-        case AskKind.APPROVAL:
+    match ask:
+        case ApprovalAsk():
             return f"adjourn approve {ask.id}"
-        case AskKind.QUESTION:
+        case QuestionAsk():
             choice = ask.choices[0] if ask.choices else "TEXT"
             return command_line(["adjourn", "answer", ask.id, choice])
-        case AskKind.UNCERTAIN:
-            return f"adjourn settle {ask.task_id}.{ask.tool_call_id} it-ran|it-did-not|run-again"
+        case UncertainAsk():
+            return f"adjourn show {ask.task_id}"  # which names a command for each verdict
+        case _:
+            assert_never(ask)
 
 
 def _ask_named(view: View, text: str) -> str:
@@ -291,7 +368,20 @@ def _ask_named(view: View, text: str) -> str:
     tasks = view.tasks_like(text) if text and not found else []
     if len(tasks) == 1:
         raise NotFound(f"{visible(text)} is a task, and no ask", way_out=f"adjourn show {tasks[0]}")
+    _require_enough(found, text, shortest=ENOUGH, thing="ask", way_out="adjourn inbox")
     return _only_one(found, text, thing="ask", way_out="adjourn inbox")
+
+
+def _require_enough(
+    found: Sequence[str], text: str, *, shortest: int, thing: str, way_out: str
+) -> None:
+    """Refuse a beginning of an id that is too short to decide by, and list what it matches."""
+    if found and len(text) < shortest:
+        raise Ambiguous(
+            f"{visible(text)} is too short to decide by: give at least {shortest} characters of"
+            f" the id; {thing}s that begin so: {', '.join(found)}",
+            way_out=way_out,
+        )
 
 
 def _only_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:

@@ -1,11 +1,18 @@
 """How the end of a run changes its task."""
 
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from adjourn.controller.standing import note_reach
-from adjourn.controller.transaction import ADJOURN, Transaction, approved_command, is_blocked
-from adjourn.core.ask import AskKind, Terms
-from adjourn.core.call import DEFAULT_VALUE, Call, Command
+from adjourn.controller.transaction import (
+    ADJOURN,
+    ApprovalDetails,
+    Transaction,
+    approved_command,
+    is_blocked,
+)
+from adjourn.core.ask import ApprovalAsk, AskReason
+from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, Command
+from adjourn.core.kept_documents import NOT_MADE, WHY
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
 from adjourn.core.policy.opening import OwnAsk
 from adjourn.core.states import AskState, CallMove, CallState, Move, after
@@ -34,16 +41,6 @@ _EVENTS = {
 }
 
 
-class Approval(TypedDict, total=False):
-    """What else there is to say of an ask for approval."""
-
-    manifest: str | None
-    gate: bool
-    terms: Terms
-    expires_after: int | None
-    replaces: str | None
-
-
 def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAsk) -> Task:
     """Apply what a run's exit meant."""
     wants_review = isinstance(outcome, Completed) and task.spec.review
@@ -68,27 +65,37 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
     close_calls(tx, task, run, CallMove.FINISH if isinstance(outcome, Completed) else CallMove.FAIL)
     match outcome:
         case Completed(message=message):
-            tx.withdraw_calls(task)
+            _withdraw_unmade(tx, task, run)
             tx.move_call(task.id, run.call, CallMove.FINISH)
             if not task.spec.review:
                 return end_run(tx, task, run, Move.COMPLETE, message=message)
             return _ask_for_review(tx, task, run, message=message)
         case Failed(reason=reason):
             tx.withdraw_asks(task)
+            _withdraw_unmade(tx, task, run)
             tx.move_call(task.id, run.call, CallMove.FAIL)
             return end_run(tx, task, run, Move.FAIL, message=reason)
         case Waits():
             tx.move_call(task.id, run.call, CallMove.FINISH)
             return _wait(tx, task, run)
-        case WantsApproval(manifest=manifest):
+        case WantsApproval(manifest=manifest, last_lines=last_lines):
             tx.move_call(task.id, run.call, CallMove.FINISH)
+            it_ran = f"it ran and left with exit code {run.exit_code}, which asks for approval"
+            why = AskReason(reasons=(*own.reasons, it_ran), last_lines=last_lines)
             command = approved_command(task.spec, DEFAULT_VALUE, files=own.files)
-            told = Approval(manifest=manifest, terms=own.terms, expires_after=own.expires_after)
             return ask_for_approval(
-                tx, task, run, command, prompt=f"exit code {run.exit_code}", **told
+                tx,
+                task,
+                run,
+                command,
+                prompt=f"exit code {run.exit_code}",
+                why=why,
+                manifest=manifest,
+                terms=own.terms,
+                expires_after=own.expires_after,
             )
-        case Interrupted(reason=reason):
-            return interrupt(tx, task, run, message=reason)
+        case Interrupted(reason=reason, cause=cause):
+            return interrupt(tx, task, run, message=reason, cause=cause)
 
 
 def close_calls(tx: Transaction, task: Task, run: Run, move: CallMove) -> list[Call]:
@@ -99,13 +106,22 @@ def close_calls(tx: Transaction, task: Task, run: Run, move: CallMove) -> list[C
     return [tx.move(call, move) for call in handed_out]
 
 
+def _withdraw_unmade(tx: Transaction, task: Task, run: Run) -> None:
+    """Take back what was approved and never made, and tell of each call in the trail."""
+    approved = tx.rows.calls_in(task.id, CallState.APPROVED)
+    unmade = [call for call in approved if call.tool != COMMAND]
+    tx.withdraw_calls(task)
+    for call in unmade:
+        tx.tell(task.id, "call_not_made", run=run.number, call=call.number, digest=call.digest)
+    if unmade:
+        earlier = NOT_MADE.read(tx.rows, task.id) or []
+        NOT_MADE.keep(tx.rows, task.id, [*earlier, *(call.number for call in unmade)])
+
+
 def ask_about(tx: Transaction, task: Task, run: Run, call: Call) -> Task:
     """Ask a person what became of a call of an agent that nobody saw end."""
     prompt = f"{call.tool_call_id}, {call.tool}, was started and nobody saw it end: did it run?"
-    _, asked = tx.open_ask(
-        task, run, AskKind.UNCERTAIN, prompt=prompt, call=call.number, label=call.label
-    )
-    return asked
+    return tx.open_uncertain(task, run, call.number, prompt=prompt, label=call.label)
 
 
 def _wait(tx: Transaction, task: Task, run: Run) -> Task:
@@ -117,7 +133,7 @@ def _wait(tx: Transaction, task: Task, run: Run) -> Task:
         tx.withdraw_asks(task)
         return end_run(tx, task, run, Move.FAIL, message="nobody settled it in time")
     if is_blocked(tx.rows, task):
-        approvals = any(ask.kind is AskKind.APPROVAL for ask in tx.rows.open_asks_of(task.id))
+        approvals = any(isinstance(ask, ApprovalAsk) for ask in tx.rows.open_asks_of(task.id))
         reason = PauseReason.TOOL_APPROVAL_REQUIRED if approvals else PauseReason.INPUT_REQUIRED
         return end_run(tx, task, run, Move.WAIT, reason=reason)
     if task.wish is Wish.PAUSE:  # it left by itself, but going on is for a person to say
@@ -133,12 +149,17 @@ def ask_for_approval(
     command: Command,
     *,
     prompt: str,
-    **told: Unpack[Approval],
+    why: AskReason,
+    expires_after: int | None,
+    **details: Unpack[ApprovalDetails],
 ) -> Task:
-    """End a run by asking whether this command may run."""
+    """End a run by asking whether this command may run; the ask says first why it is asked."""
     call = tx.new_call(task, command, state=CallState.PENDING, by=None, ask=task.asks + 1)
     counted = tx.save(task, calls=call.number)
-    _, asked = tx.open_ask(counted, run, AskKind.APPROVAL, prompt=prompt, call=call.number, **told)
+    ask, asked = tx.open_approval(
+        counted, run, call.number, prompt=prompt, expires_after=expires_after, **details
+    )
+    WHY.of(ask.id).keep(tx.rows, task.id, why)
     return end_run(tx, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)
 
 
@@ -148,19 +169,24 @@ def _ask_for_review(tx: Transaction, task: Task, run: Run, *, message: str | Non
     from adjourn.core.review import CHOICES, REVIEW
 
     prompt = f"is the work of {task.spec.item or task.id} good?"
-    _, asked = tx.open_ask(
-        task, run, AskKind.QUESTION, prompt=prompt, choices=CHOICES, key=REVIEW, review=True
-    )
+    _, asked = tx.open_question(task, run, prompt=prompt, key=REVIEW, choices=CHOICES, review=True)
     return end_run(tx, asked, run, Move.WAIT, reason=PauseReason.INPUT_REQUIRED, message=message)
 
 
-def interrupt(tx: Transaction, task: Task, run: Run, *, message: str | None = None) -> Task:
-    """End a run that was told to stop; an approval that it had is spent."""
+def interrupt(
+    tx: Transaction,
+    task: Task,
+    run: Run,
+    *,
+    message: str | None = None,
+    cause: PauseReason = PauseReason.USER_INTERRUPT,
+) -> Task:
+    """End a run that was told to stop, or cannot go on for now; its approval is spent."""
     tx.withdraw_asks(task)
     tx.move_call(task.id, run.call, CallMove.FAIL)
     if task.wish is Wish.CANCEL:
         return end_run(tx, task, run, Move.CANCEL, message="canceled")
-    return end_run(tx, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT, message=message)
+    return end_run(tx, task, run, Move.PAUSE, reason=cause, message=message)
 
 
 def release(tx: Transaction, task: Task, run: Run, *, why: str) -> Task:
@@ -192,7 +218,7 @@ def lose(tx: Transaction, task: Task, run: Run, *, proof: str = "") -> Task:
             " did it run to the end?"
         )
     prompt += "".join(f" It had begun {call.tool_call_id}, {call.tool}." for call in lost)
-    _, asked = tx.open_ask(task, run, AskKind.UNCERTAIN, prompt=prompt, call=run.call)
+    asked = tx.open_uncertain(task, run, run.call, prompt=prompt)
     message, reason = "lost without a trace", PauseReason.INPUT_REQUIRED
     return end_run(tx, asked, run, Move.LOSE, reason=reason, message=message)
 

@@ -9,10 +9,10 @@ from typing import Protocol
 import msgspec
 
 from adjourn.controller import endings
-from adjourn.controller.transaction import POLICY, Transaction, plain_command
+from adjourn.controller.transaction import POLICY, Transaction, approval_of, plain_command
 from adjourn.core import kept_documents
 from adjourn.core.agent.calls import files_of
-from adjourn.core.ask import Ask
+from adjourn.core.ask import ApprovalAsk, AskReason
 from adjourn.core.call import (
     COMMAND,
     Call,
@@ -44,7 +44,8 @@ from adjourn.ports.world import Clock
 
 _NO_RULE = "nobody approved it, and no rule lets it start by itself"
 
-Resolve = Callable[[str], str]  # returns where a path really leads, as the kernel follows it
+# Returns where a path really leads, as the kernel follows it, for a tool of that name
+Resolve = Callable[[str, str], str]
 
 
 class Observe(Protocol):
@@ -186,7 +187,7 @@ class PolicyGate:
         """Return where the directories and files that a call names really are."""
         named = named_paths(tool, arguments, workspace=workspace) if self._resolve else []
         return (
-            {path: self._resolve(path) for path in (workspace, *named)}
+            {path: self._resolve(path, tool) for path in (workspace, *named)}
             if self._resolve and named
             else {}
         )
@@ -204,7 +205,7 @@ class PolicyGate:
         The files that it depends on, or the policy.
         """
         judgement, files = self.weigh(view, task, call.tool, call.body)
-        ask = view.ask_numbered(task.id, call.ask) if call.ask else None
+        ask = approval_of(view, call)
         shown = files_of(call.body)
         # A call that a person edited was not looked at. Where links lead counts for it all the
         # same.
@@ -236,6 +237,7 @@ class PolicyGate:
             judgement = Judgement()
         return OwnAsk(
             files=seen.files,
+            reasons=judgement.reasons_to_ask if judgement.terms_of_ask.override else (),
             terms=judgement.terms_of_ask,
             expires_after=judgement.expiry(task.spec.expires_after),
         )
@@ -252,7 +254,7 @@ class PolicyGate:
         if not was_looked_at and began_under == today == NO_POLICY and grounds is not Grounds.RULE:
             return None
         seen = self._observe(shown)
-        ask = view.ask_numbered(task.id, call.ask) if call.ask else None
+        ask = approval_of(view, call)
         judgement = self._judge_by((began_under, today), task, COMMAND, call.body, seen)
         approved = (
             approved_on(ask.terms) if ask else self._judge(began_under, task.spec, call.body, seen)
@@ -325,7 +327,7 @@ class PolicyGate:
 
 
 def _is_barred(
-    ask: Ask | None, judgement: Judgement, approved: Judgement, grounds: Grounds
+    ask: ApprovalAsk | None, judgement: Judgement, approved: Judgement, grounds: Grounds
 ) -> bool:
     """Say whether what let a call through is not enough any more."""
     if ask is None and grounds is Grounds.UNGATED:
@@ -333,7 +335,7 @@ def _is_barred(
     return is_stricter(judgement, than=approved)
 
 
-def _is_outgrown(ask: Ask | None, judgement: Judgement) -> bool:
+def _is_outgrown(ask: ApprovalAsk | None, judgement: Judgement) -> bool:
     """Say whether what let an agent's call through would not let it through now."""
     if ask:
         return is_stricter(judgement, than=approved_on(ask.terms))
@@ -384,7 +386,12 @@ def enter(tx: Transaction, task: Task, opening: Opening, *, by: str) -> Task:
 
 
 def hold(
-    tx: Transaction, task: Task, opening: Opening, *, prompt: str, instead_of: Ask | None = None
+    tx: Transaction,
+    task: Task,
+    opening: Opening,
+    *,
+    prompt: str,
+    instead_of: ApprovalAsk | None = None,
 ) -> Task:
     """Put a queued task's command before a person instead of starting it.
 
@@ -398,6 +405,7 @@ def hold(
         run,
         opening.command,
         prompt=prompt,
+        why=AskReason(reasons=opening.judgement.reasons_to_ask),
         manifest=instead_of.manifest if instead_of else None,
         gate=instead_of.gate if instead_of else True,
         terms=opening.judgement.terms_of_ask,

@@ -6,7 +6,7 @@ from adjourn.controller import gate
 from adjourn.controller.context import Context
 from adjourn.controller.runs import Runs
 from adjourn.controller.tasks import Tasks
-from adjourn.core.ask import Principal
+from adjourn.core.ask import Principal, is_review
 from adjourn.core.errors import Conflict, NotFound
 from adjourn.core.kept_documents import PLAN, plan_key
 from adjourn.core.plan.plan import (
@@ -104,7 +104,7 @@ def _keep(rows: Change, record: Record, items: dict[str, Begun]) -> None:
 
 def _known(view: View, begun: Begun, plan: Plan, item: Item) -> Known:
     task = task_if_any(view, begun.task_id)
-    in_review = task is not None and any(ask.review for ask in view.open_asks_of(task.id))
+    in_review = task is not None and any(is_review(ask) for ask in view.open_asks_of(task.id))
     return Known(task=task, is_changed=begun.words != words_of(plan, item), in_review=in_review)
 
 

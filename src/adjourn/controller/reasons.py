@@ -6,8 +6,8 @@ What one says without the other is no reason.
 from collections.abc import Callable
 
 from adjourn.controller.context import Context
-from adjourn.controller.transaction import Transaction
-from adjourn.core.ask import Ask, AskKind, Principal, Terms, Verb
+from adjourn.controller.transaction import Transaction, approval_of
+from adjourn.core.ask import ApprovalAsk, Principal, Terms, Verb
 from adjourn.core.authority.scopes import LOGIN, Level, Scope, refuse_terms, refuse_without
 from adjourn.core.authority.signed import Decision, Signed, decision_of, require_cover
 from adjourn.core.call import COMMAND, Call, digest_of
@@ -112,14 +112,15 @@ class Reasons:
 
         Verifies its bytes, the signature under its approval, the approver's scopes and the trail.
         """
-        ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
+        ask = approval_of(view, call)
+        settled = ask.settlement if ask else None
         try:
             if digest_of(call.body) != call.digest:
                 raise NotAllowed(_CHANGED.format(call.id), way_out="adjourn audit verify")
-            if ask and (ask.terms.signed or ask.level == Level.L2):
+            if ask and (ask.terms.signed or (settled and settled.level == Level.L2)):
                 self._require_signature(view, call, ask)
             # The login that approved may have lost its scope since
-            by = ask.settled_by if ask and ask.state is AskState.APPROVED else None
+            by = settled.by if settled and settled.state is AskState.APPROVED else None
             rights = self._trust.rights(Principal(name=by)) if by and by.startswith(LOGIN) else None
             if rights and Scope.APPROVE not in rights.scopes:
                 way_out = f"adjourn show {call.task_id}"
@@ -134,7 +135,7 @@ class Reasons:
             return NoReason(why=_CHANGED.format(call.id))
         return self._find(view, call)
 
-    def _require_signature(self, view: View, call: Call, ask: Ask) -> None:
+    def _require_signature(self, view: View, call: Call, ask: ApprovalAsk) -> None:
         """Refuse a call unless a signature covers its bytes, by a signer who may approve now."""
         signed = SIGNED.of(ask.id).read(view, ask.task_id)
         if signed is None:
@@ -144,13 +145,13 @@ class Reasons:
             )
         carrier = Principal(name="adjourn")
         signer, decision = signed_reply(self._signatures, signed, carried_by=carrier)
-        require_cover(decision, ask, call, asked_about=view.call(call.task_id, ask.call or 0))
+        require_cover(decision, ask, call, asked_about=view.call(call.task_id, ask.call))
         refuse_without(self._trust.rights(signer).scopes, signer, Verb.APPROVE)
 
     def _find(self, view: View, call: Call) -> Reason | NoReason:
         """Return why a call may start, as the store and the trail agree."""
         told = Told(view, call.task_id)
-        ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
+        ask = approval_of(view, call)
         history = told.history(call.number)
         if history.started:
             run = history.started.facts.get("run")
@@ -173,19 +174,19 @@ class Reasons:
         return Reason(grounds=Grounds.UNGATED if is_free else Grounds.RULE)
 
     def _decision(
-        self, view: View, told: Told, call: Call, ask: Ask | None, history: CallHistory
+        self, view: View, told: Told, call: Call, ask: ApprovalAsk | None, history: CallHistory
     ) -> Reason | NoReason:
-        if ask is None or ask.kind is not AskKind.APPROVAL or ask.state is not AskState.APPROVED:
+        settled = ask.settlement if ask else None
+        if ask is None or settled is None or settled.state is not AskState.APPROVED:
             return NoReason(why="nobody approved it", ask=ask)
         approved = told.newest(
             lambda event: event.kind == "ask_approved" and event.facts.get("ask") == ask.id
         )
         if approved is None:
             return NoReason(why="the audit trail has no approval of it", ask=ask)
-        if (approved.by, approved.facts.get("level")) != (ask.settled_by, ask.level):
+        if (approved.by, approved.facts.get("level")) != (settled.by, settled.level):
             why = (
-                f"the audit trail says that {approved.by} approved it,"
-                f" the store says {ask.settled_by}"
+                f"the audit trail says that {approved.by} approved it, the store says {settled.by}"
             )
             return NoReason(why=why, ask=ask)
 
@@ -193,7 +194,7 @@ class Reasons:
         digest = approved.facts.get("digest")
         if ask.call == call.number:
             is_approved = approved.facts.get("call") == call.number and digest == call.digest
-        elif ask.call and history.digest == call.digest:
+        elif history.digest == call.digest:
             body = view.call(call.task_id, ask.call).body
             is_approved = digest_of(body) == digest and is_carried_on(call.body, body)
         else:
@@ -203,13 +204,14 @@ class Reasons:
 
         # Whoever approved must still meet the terms of the ask
         if ask.terms != Terms():
-            by, beginning = Principal(name=ask.settled_by or ""), told.beginning()
+            by, beginning = Principal(name=settled.by), told.beginning()
             try:
                 refuse_terms(
                     ask.terms,
                     by,
                     self._trust.rights(by),
                     requester=beginning.by if beginning else "",
+                    override=str(approved.facts.get("override") or ""),
                     way_out=f"adjourn approve {ask.id}",
                 )
             except NotAllowed as error:

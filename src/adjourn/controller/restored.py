@@ -8,14 +8,14 @@ from collections.abc import Container
 import msgspec
 
 from adjourn.controller import endings
-from adjourn.controller.transaction import ADJOURN, Asked, Transaction
-from adjourn.core.ask import LATER, Ask, AskKind
+from adjourn.controller.transaction import ADJOURN, Transaction, call_to_run
+from adjourn.core.ask import LATER, ApprovalAsk
 from adjourn.core.call import Call
-from adjourn.core.states import AskMove, CallMove, CallState, Move, TaskState, after
+from adjourn.core.kept_documents import WHY
+from adjourn.core.states import UNFINISHED, AskMove, CallMove, CallState, Move, TaskState, after
 from adjourn.core.task import Run, Task
 
 _SUPERVISOR = "restored"
-_UNFINISHED = (TaskState.QUEUED, TaskState.RUNNING, TaskState.WAITING, TaskState.PAUSED)
 _LET_THROUGH = (CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING)
 
 
@@ -38,7 +38,7 @@ def doubt_unfinished(tx: Transaction, *, ended: Container[str] = ()) -> Doubts:
     uncertain: list[str] = []
     asked_again: list[str] = []
     paused: list[str] = []
-    for task in tx.rows.tasks(states=_UNFINISHED, limit=-1):
+    for task in tx.rows.tasks(states=UNFINISHED, limit=-1):
         match task.state:
             case TaskState.QUEUED | TaskState.RUNNING:
                 _lose(tx, task, ended)
@@ -57,7 +57,7 @@ def doubt_unfinished(tx: Transaction, *, ended: Container[str] = ()) -> Doubts:
 def _lose(tx: Transaction, task: Task, ended: Container[str]) -> None:
     """End the run of a task, or the one that would have begun, as one that nobody saw end."""
     if task.state is TaskState.QUEUED:
-        run = tx.new_run(task, call=task.next_call or 0, supervisor=_SUPERVISOR)
+        run = tx.new_run(task, call=call_to_run(tx.rows, task).number, supervisor=_SUPERVISOR)
         task = tx.save(task, state=after(task.state, Move.START), runs=run.number)
         tx.tell(task.id, "run_claimed", run=run.number, call=run.call)
     else:
@@ -108,30 +108,31 @@ def _ask_again(tx: Transaction, task: Task) -> bool:
 
     Decisions on the old ones were made without knowing.
     """
-    asks = [
-        ask for ask in tx.rows.open_asks_of(task.id) if ask.kind is AskKind.APPROVAL and ask.call
-    ]
+    asks = [ask for ask in tx.rows.open_asks_of(task.id) if isinstance(ask, ApprovalAsk)]
     for ask in asks:
         _reopen(tx, ask)
     return bool(asks)
 
 
-def _reopen(tx: Transaction, ask: Ask) -> None:
+def _reopen(tx: Transaction, ask: ApprovalAsk) -> None:
     task = tx.rows.task(ask.task_id)
-    call = tx.rows.call(task.id, ask.call or 0)
-    what = Asked(
-        prompt=f"{LATER}; {ask.prompt}", choices=ask.choices, manifest=ask.manifest, gate=ask.gate
+    call = tx.rows.call(task.id, ask.call)
+    opened, _ = tx.open_approval(
+        task,
+        tx.rows.run(task.id, ask.run),
+        call.number,
+        prompt=f"{LATER}; {ask.prompt}",
+        label=ask.label,
+        key=ask.key,
+        slot=ask.slot,
+        manifest=ask.manifest,
+        gate=ask.gate,
+        # Approving all at once is no look
+        terms=msgspec.structs.replace(ask.terms, by_name=True),
+        replaces=ask.id,
+        expires_after=ask.expires_at - ask.created_at if ask.expires_at else None,
     )
-    # Approving all at once is no look
-    what["terms"] = msgspec.structs.replace(ask.terms, by_name=True)
-    what["label"], what["replaces"] = ask.label, ask.id
-    what["call"] = call.number
-    if ask.key is not None:
-        what["key"] = ask.key
-    if ask.slot is not None:
-        what["slot"] = ask.slot
-    expires_after = ask.expires_at - ask.created_at if ask.expires_at else None
-    run = tx.rows.run(task.id, ask.run)
-    opened, _ = tx.open_ask(task, run, AskKind.APPROVAL, expires_after=expires_after, **what)
+    if why := WHY.of(ask.id).read(tx.rows, task.id):
+        WHY.of(opened.id).keep(tx.rows, task.id, why)
     tx.settle_ask(ask, AskMove.WITHDRAW, text=f"replaced by {opened.id}", by=ADJOURN)
     tx.save_call(call, ask=opened.number)

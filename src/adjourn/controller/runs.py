@@ -1,5 +1,6 @@
 """How a run begins and ends, and what becomes of one whose supervisor died."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
@@ -15,8 +16,14 @@ from adjourn.controller.forgotten_starts import (
 )
 from adjourn.controller.reasons import Reasons, tell_start
 from adjourn.controller.standing import standing_of
-from adjourn.controller.transaction import ADJOURN, Transaction, plain_command, state_after
-from adjourn.core.ask import Terms
+from adjourn.controller.transaction import (
+    ADJOURN,
+    Transaction,
+    call_to_run,
+    plain_command,
+    state_after,
+)
+from adjourn.core.ask import ApprovalAsk, Ask, Terms
 from adjourn.core.call import COMMAND, Call, command_body, command_of, digest_of, grant_of
 from adjourn.core.digest import sha256
 from adjourn.core.errors import (
@@ -25,6 +32,7 @@ from adjourn.core.errors import (
     Outdated,
     StoreReadOnly,
     StoreRefused,
+    UnreadableRow,
     WorkspaceBusy,
 )
 from adjourn.core.kept_documents import WORKSPACE
@@ -94,13 +102,13 @@ class Runs:
             view.foresee(task_id)
             task = view.task(task_id)
             state_after(task, Move.START)
-            seen = view.call(task.id, task.next_call or 0)
+            seen = call_to_run(view, task)
             found = self._find_forgotten_start(view, task, seen)
             obstacle = None if found else self._find_obstacle(view, task, seen)
         with self._context.change() as tx:
             task = tx.rows.task(task_id)
             state_after(task, Move.START)
-            if tx.rows.call(task.id, task.next_call or 0) != seen:
+            if call_to_run(tx.rows, task) != seen:
                 raise Outdated(
                     f"task {task.id} changed while its command was looked at",
                     way_out=f"adjourn show {task.id}",
@@ -118,7 +126,7 @@ class Runs:
             or _task_in_workspace(tx.rows, task)
         ):
             return task
-        call = tx.rows.call(task.id, task.next_call or 0)
+        call = call_to_run(tx.rows, task)
         found = self._find_forgotten_start(tx.rows, task, call)
         if found and isinstance(found.state, StillRuns):
             return task
@@ -137,7 +145,7 @@ class Runs:
         """Claim a task, unless something keeps it from starting or it has run already."""
         if obstacle:
             return gate.stop(tx, task, obstacle)
-        call = tx.rows.call(task.id, task.next_call or 0)
+        call = call_to_run(tx.rows, task)
         if found and isinstance(found.state, StillRuns):
             raise Conflict(
                 f"call {call.id} was started before the store was set back, and still runs",
@@ -348,12 +356,16 @@ class Runs:
         for run in orphans:
             # Another command settled it first, or its runner is not installed here, or it is not
             # for us to settle
-            with suppress(Conflict, Misuse, StoreRefused, StoreReadOnly):
+            try:
                 task = self._settle_orphan(run)
                 settled += [task] if task else []
+            except UnreadableRow as error:
+                error.note_in(self._context.store.unreadable)
+            except (Conflict, Misuse, StoreRefused, StoreReadOnly):
+                continue
         if expired:
             with suppress(StoreRefused, StoreReadOnly):
-                settled += self._expire()
+                settled += self._expire(expired)
         return settled
 
     def _settle_orphan(self, orphan: Run) -> Task | None:
@@ -411,14 +423,28 @@ class Runs:
                 record_start(tx, current, tx.rows.call(task.id, current.call), run.id)
                 tx.save_run(current, shim=shim)
 
-    def _expire(self) -> list[Task]:
+    def _expire(self, expired: Sequence[Ask]) -> list[Task]:
+        """Settle what nobody replied to in time: all at once, or task by task if one is damaged."""
+        try:
+            return self._expire_of(None)
+        except UnreadableRow:
+            settled: list[Task] = []
+            for task_id in dict.fromkeys(ask.task_id for ask in expired):
+                try:
+                    settled += self._expire_of(task_id)
+                except UnreadableRow as error:
+                    error.note_in(self._context.store.unreadable)
+            return settled
+
+    def _expire_of(self, only: str | None) -> list[Task]:
         with self._context.change() as tx:
             expired = [
                 tx.settle_ask(ask, AskMove.EXPIRE, text=None, by=ADJOURN)
                 for ask in tx.rows.expired_asks(now=tx.now)
+                if only in {None, ask.task_id}
             ]
             for ask in expired:
-                if ask.call:
+                if isinstance(ask, ApprovalAsk):
                     tx.move_call(ask.task_id, ask.call, CallMove.EXPIRE)
             task_ids = dict.fromkeys(ask.task_id for ask in expired)
             return [tx.go_on(tx.rows.task(task_id), by=ADJOURN) for task_id in task_ids]

@@ -7,9 +7,9 @@ import msgspec
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
 from adjourn.controller.reasons import signed_reply
-from adjourn.controller.transaction import Transaction
+from adjourn.controller.transaction import Transaction, call_asked_about
 from adjourn.controller.trust import body_to_run
-from adjourn.core.ask import Ask, Principal, Reply, Verb
+from adjourn.core.ask import ApprovalAsk, Ask, Principal, Reply, Verb
 from adjourn.core.authority.signed import (
     LIFETIME,
     Decision,
@@ -50,9 +50,10 @@ class Signing:
             return ask  # recorded before
 
         require_fresh(decision, now=tx.now)
-        require_same_call(decision, ask, tx.rows.call(ask.task_id, ask.call) if ask.call else None)
+        require_same_call(decision, ask, call_asked_about(tx.rows, ask))
         ask = self._decisions.reply(tx, decision.reply, by=by)
-        if decision.runs and tx.rows.call(ask.task_id, ask.call or 0).digest != decision.runs:
+        call = call_asked_about(tx.rows, ask)
+        if decision.runs and (call is None or call.digest != decision.runs):
             raise Conflict(
                 "what would run is not what was signed", way_out=f"adjourn show {ask.task_id}"
             )
@@ -82,8 +83,10 @@ class Signing:
         now = self._context.clock()
         with self._context.store.read() as view:
             ask = view.ask(reply.ask_id)
-            call = view.call(ask.task_id, ask.call) if ask.call else None
-            runs = _digest_to_run(view, ask, call, reply) if call else None
+            call = call_asked_about(view, ask)
+            runs = None
+            if call and isinstance(ask, ApprovalAsk):
+                runs = _digest_to_run(view, ask, call, reply)
         return Decision(
             task=ask.task_id,
             reply=msgspec.structs.replace(reply, digest=call.digest if call else None),
@@ -94,7 +97,7 @@ class Signing:
         )
 
 
-def _digest_to_run(view: View, ask: Ask, call: Call, reply: Reply) -> str | None:
+def _digest_to_run(view: View, ask: ApprovalAsk, call: Call, reply: Reply) -> str | None:
     """Return the digest of what an approval would start."""
     if reply.verb is not Verb.APPROVE:
         return None

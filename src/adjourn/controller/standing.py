@@ -1,6 +1,6 @@
 """How far an agent's conversation had come at each checkpoint."""
 
-from adjourn.controller.transaction import ASKED, Transaction, children_left_open
+from adjourn.controller.transaction import ASKED, Transaction, approval_of, children_left_open
 from adjourn.core.agent.calls import Report, Spent
 from adjourn.core.errors import Misuse, NotFound
 from adjourn.core.kept_documents import BEGAN, REACHED, REPORT
@@ -11,9 +11,14 @@ from adjourn.core.text.render import visible
 from adjourn.ports.store import View
 
 
+def session_start(view: View, task: Task) -> int:
+    """Return how many messages were there before the task's session began."""
+    return BEGAN.read(view, task.id) or 0
+
+
 def note_reach(tx: Transaction, task: Task, run: Run) -> None:
     """Write down how many messages there are when a run ends, and where its session began."""
-    reach = BEGAN.read(tx.rows, task.id) or 0, tx.rows.count_messages(task.id)
+    reach = session_start(tx.rows, task), tx.rows.count_messages(task.id)
     REACHED.of(run.number).keep(tx.rows, task.id, reach)
 
 
@@ -34,7 +39,7 @@ def reach_of(view: View, task: Task, at: str | None) -> tuple[int, int]:
         )
         raise Misuse(sentence, way_out="adjourn tasks")
     if at is None:
-        return BEGAN.read(view, task.id) or 0, view.count_messages(task.id)
+        return session_start(view, task), view.count_messages(task.id)
     runs = [
         run for run in view.runs(task.id) if run.checkpoint_id and run.checkpoint_id.startswith(at)
     ]
@@ -52,12 +57,13 @@ def standing_of(view: View, task: Task, run: Run) -> Standing:
     asks = [view.ask(turn.thing) for turn in turns if turn.key.startswith(ASKED)]
     children = children_left_open(view, run.id)
     call = view.call(task.id, run.call)
-    approval = view.ask_numbered(task.id, call.ask) if call.ask else None
+    approval = approval_of(view, call)
     return Standing(
         open_asks=tuple(ask.id for ask in asks if ask.is_open),
         settled_asks=any(not ask.is_open for ask in asks),
         open_children=tuple(child.id for child in children if child.state not in ENDED),
         ended_children=any(child.state in ENDED for child in children),
+        asks_by_exit_code=task.spec.asks_by_exit_code,
         was_approved=approval is not None and not approval.gate,
         approved_manifest=approval.manifest if approval else None,
         told=_told(view, run) if task.spec.is_driven else None,

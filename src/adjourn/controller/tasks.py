@@ -9,13 +9,23 @@ from adjourn.controller.runs import Runs
 from adjourn.controller.standing import begin_anew, reach_of
 from adjourn.controller.transaction import LEFT, Transaction, parent_of, state_after
 from adjourn.core.agent.calls import CallResult
-from adjourn.core.ask import Ask, AskKind, Principal, Verb, Verdict, refuse_settled
+from adjourn.core.ask import (
+    Principal,
+    QuestionAsk,
+    UncertainAsk,
+    Verb,
+    Verdict,
+    is_review,
+    require_open,
+)
 from adjourn.core.call import COMMAND, Call, slot_of
-from adjourn.core.errors import CannotResume, Conflict, MoveRefused, StaleCheckpoint
+from adjourn.core.errors import CannotResume, Conflict, Misuse, MoveRefused, StaleCheckpoint
 from adjourn.core.kept_documents import (
     BATCH,
     CHECKPOINT,
     CLARIFICATION,
+    FOLLOW_UPS,
+    NOT_MADE,
     PLAN,
     RESPONSE,
     RESULT,
@@ -24,14 +34,23 @@ from adjourn.core.kept_documents import (
     plan_key,
 )
 from adjourn.core.policy.opening import Opening, Way
-from adjourn.core.resumption import PLAIN, Resumption, replies_of
-from adjourn.core.states import ENDED, AskMove, CallMove, CallState, Move, TaskState, allows
+from adjourn.core.resumption import PLAIN, FollowUp, Resumption, replies_of
+from adjourn.core.states import (
+    ENDED,
+    AskMove,
+    AskState,
+    CallMove,
+    CallState,
+    Move,
+    TaskState,
+    allows,
+)
 from adjourn.core.task import Spec, Task, Wish
 from adjourn.core.trail.reason import gate_for
 from adjourn.ports.store import Turn, View
 
 # What a restart drops
-_OF_A_SESSION = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE, BATCH, SESSION)
+_OF_A_SESSION = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE, BATCH, SESSION, NOT_MADE, FOLLOW_UPS)
 
 _VERDICTS = {
     Verdict.IT_RAN: (CallMove.IT_RAN, Move.ACCEPT),
@@ -65,20 +84,40 @@ class Tasks:
         with self._context.change() as tx:
             spec = gate.under_policy(tx, spec, opening)
             if spec.parent_run and key:
-                task = self._start_child(tx, spec, opening, by=by, key=key)
+                task = self._start_child(tx, spec, opening, spec.parent_run, by=by, key=key)
             else:
                 task = self.create(tx, spec, opening, by=by)
             return self._runs.claim_if_queued(tx, task, supervisor)
 
     def fork(
-        self, task_id: str, *, at: str | None, by: Principal, supervisor: str | None = None
+        self,
+        task_id: str,
+        *,
+        at: str | None,
+        by: Principal,
+        text: str | None = None,
+        supervisor: str | None = None,
     ) -> Task:
-        """Start a new task with the conversation of another, at a checkpoint or as it is now."""
+        """Start a new task with the conversation of another, at a checkpoint or as it is now.
+
+        A text is what a person says next in it.
+        """
         self._context.trust.authorise(by, "start")
         with self._context.store.read() as view:
             task = view.task(task_id)
             began, reached = reach_of(view, task, at)
             messages = view.messages(task_id, after=began)[: reached - began]
+        if text is not None:
+            # It loads decimals, and few forks have a text
+            from adjourn.core.agent.transcript import Assistant, User, decoded, encoded
+
+            last = decoded(messages[-1]) if messages else None
+            if isinstance(last, Assistant) and last.tool_calls:
+                raise Misuse(
+                    "a text cannot stand between calls and their results, which wait there",
+                    way_out=f"adjourn fork {task_id}",
+                )
+            messages = [*messages, encoded(User(text=text))]
         spec = msgspec.structs.replace(
             task.spec, parent_run=None, policy=None, plan=None, item=None
         )
@@ -136,9 +175,16 @@ class Tasks:
         return task if runs else gate.enter(tx, task, opening, by=by.name)
 
     def _start_child(
-        self, tx: Transaction, spec: Spec, opening: Opening, *, by: Principal, key: str
+        self,
+        tx: Transaction,
+        spec: Spec,
+        opening: Opening,
+        parent_run: str,
+        *,
+        by: Principal,
+        key: str,
     ) -> Task:
-        parent, run = tx.running(spec.parent_run or "")
+        parent, run = tx.running(parent_run)
         slot = slot_of(parent.session_id, key, 1 + tx.rows.count_turns(run.id, key))
         child = tx.rows.task_in_slot(slot) or self.create(tx, spec, opening, by=by, slot=slot)
         tx.rows.add_turn(Turn(run_id=run.id, key=key, thing=child.id))
@@ -156,55 +202,41 @@ class Tasks:
 
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:
         """Take a person's word on what became of an uncertain call."""
+        call_move, move = _VERDICTS[verdict]
         with self._context.change() as tx:
             self._context.trust.authorise_change(tx.rows, by, Verb.SETTLE)
             task = tx.rows.task(task_id)
-            ask = self._uncertain_ask(tx.rows, task, call_number)
-            if task.spec.is_driven and ask.call != tx.rows.run(task.id, ask.run).call:
-                return self._settle_tool_call(tx, task, ask, verdict, by=by)
-            call_move, move = _VERDICTS[verdict]
-            call_number = ask.call or call_number
-            call = tx.move_call(task.id, call_number, call_move)
-            # What the lost run had been handed
-            for begun in tx.rows.calls_in(task.id, CallState.UNCERTAIN):
-                tx.move(begun, call_move if call_move is CallMove.IT_RAN else CallMove.IT_DID_NOT)
+            ask = _uncertain_ask(tx.rows, task, call_number)
+            is_of_agent = task.spec.is_driven and ask.call != tx.rows.run(task.id, ask.run).call
+            if is_of_agent:
+                call = tx.move_call(task.id, ask.call, call_move, shim=None)
+            else:
+                call = tx.move_call(task.id, ask.call, call_move)
+                # What the lost run had been handed
+                rest = call_move if call_move is CallMove.IT_RAN else CallMove.IT_DID_NOT
+                for begun in tx.rows.calls_in(task.id, CallState.UNCERTAIN):
+                    tx.move(begun, rest)
             level = self._context.trust.weigh(tx.rows, ask, Verb.SETTLE, by=by)
             tx.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name, level=level)
+
+            # An agent goes on, and is told what became of its call
+            if is_of_agent:
+                if verdict is not Verdict.RUN_AGAIN:
+                    result = CallResult(ok=verdict is Verdict.IT_RAN, settled_by=by.name)
+                    RESULT.keep_of(tx.rows, call, result)
+                tx.tell(
+                    task.id, "call_settled", by=by.name, call=call.number, verdict=verdict.value
+                )
+                return tx.go_on(tx.rows.task(task.id), by=by.name)
+
             message = f"{by.name} says of {call.tool_call_id}: {verdict}"
-            next_call = call_number if move is Move.SETTLE else None
+            next_call = call.number if move is Move.SETTLE else None
             settled = tx.save(
                 task, state=state_after(task, move), message=message, next_call=next_call
             )
-            tx.tell(settled.id, "call_settled", by=by.name, call=call_number, verdict=verdict.value)
+            tx.tell(task.id, "call_settled", by=by.name, call=call.number, verdict=verdict.value)
             tx.wake_parent(settled)
             return settled
-
-    def _settle_tool_call(
-        self, tx: Transaction, task: Task, ask: Ask, verdict: Verdict, *, by: Principal
-    ) -> Task:
-        """Take a person's word on a call of an agent, which goes on and is told of it."""
-        call = tx.move_call(task.id, ask.call or 0, _VERDICTS[verdict][0], shim=None)
-        level = self._context.trust.weigh(tx.rows, ask, Verb.SETTLE, by=by)
-        tx.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name, level=level)
-        if verdict is not Verdict.RUN_AGAIN:
-            result = CallResult(ok=verdict is Verdict.IT_RAN, settled_by=by.name)
-            RESULT.keep_of(tx.rows, call, result)
-        tx.tell(task.id, "call_settled", by=by.name, call=call.number, verdict=verdict.value)
-        return tx.go_on(tx.rows.task(task.id), by=by.name)
-
-    def _uncertain_ask(self, view: View, task: Task, call_number: int) -> Ask:
-        call = view.call(task.id, call_number)
-        asks = [
-            ask for ask in view.asks_of_run(task.id, task.runs) if ask.kind is AskKind.UNCERTAIN
-        ]
-        own = next((ask for ask in asks if ask.call == call_number), None)
-        if own and task.spec.is_driven:
-            return own if own.is_open else refuse_settled(own)
-        if not asks or (asks[-1].call != call_number and call.state is not CallState.UNCERTAIN):
-            raise Conflict(
-                f"call {call.id} is {call.state}, not uncertain", way_out=f"adjourn show {task.id}"
-            )
-        return asks[-1] if asks[-1].is_open else refuse_settled(asks[-1])
 
     def require_newest(self, text: str, task: Task) -> None:
         """Refuse a checkpoint that was left behind.
@@ -222,8 +254,11 @@ class Tasks:
         by: Principal,
         named: str | None = None,
         supervisor: str | None = None,
+        setup: str | None = None,
     ) -> Task:
         """Record the replies that a resume carries; queue the task if nothing is left to settle.
+
+        `setup` is how its agent is set up from now on: with the limits that the resume names.
 
         For a supervisor that means to run it, it is claimed in the same transaction. A checkpoint
         by which it was `named` must be the newest at the moment of the decision.
@@ -239,6 +274,12 @@ class Tasks:
             self._context.trust.authorise_change(tx.rows, by, verb)
             task = tx.rows.task(task_id)
             _require_newest(tx.rows, task, named=named or task_id)
+            if setup is not None:
+                task = tx.save(task, spec=msgspec.structs.replace(task.spec, setup=setup))
+                tx.tell(task.id, "limits_changed", by=by.name, **resumption.limits)
+            if resumption.text is not None and _can_follow_up(task):
+                told = self._follow_up(tx, task, resumption, by=by)
+                return self._runs.claim_if_queued(tx, told, supervisor)
             replies = replies_of(resumption, tx.rows.asks_of_run(task.id, task.runs))
             if replies:
                 for reply in replies:
@@ -253,40 +294,53 @@ class Tasks:
         with self._context.change() as tx:
             self._context.trust.authorise_change(tx.rows, by, Verb.ANSWER)
             task = tx.rows.task(task_id)
-            asks = tx.rows.open_asks_of(task.id)
-            words = [ask.kind for ask in asks if not ask.review]
-            if (
-                task.state is not TaskState.WAITING
-                or not task.spec.is_driven
-                or words != [AskKind.QUESTION]
-            ):
+            asks = [ask for ask in tx.rows.open_asks_of(task.id) if not is_review(ask)]
+            ask = asks[0] if len(asks) == 1 else None
+            is_waiting = task.state is TaskState.WAITING and task.spec.is_driven
+            if not is_waiting or not isinstance(ask, QuestionAsk):
                 sentence = (
                     f"task {task.id} does not wait at an agent's own words:"
                     " there is nothing to accept"
                 )
                 raise Conflict(sentence, way_out=f"adjourn show {task.id}")
-            level = self._context.trust.weigh(tx.rows, asks[0], Verb.ANSWER, by=by)
-            tx.settle_ask(asks[0], AskMove.SETTLE, text="accepted", by=by.name, level=level)
+            level = self._context.trust.weigh(tx.rows, ask, Verb.ANSWER, by=by)
+            tx.settle_ask(ask, AskMove.SETTLE, text="accepted", by=by.name, level=level)
             current = tx.rows.task(task.id)
             accepted = tx.save(
                 current,
                 state=state_after(current, Move.ACCEPT),
-                message=asks[0].prompt,
+                message=ask.prompt,
                 next_call=None,
             )
-            tx.tell(task.id, "task_accepted", by=by.name, ask=asks[0].id)
+            tx.tell(task.id, "task_accepted", by=by.name, ask=ask.id)
             tx.wake_parent(accepted)
             return accepted
 
-    def _resume_plainly(self, tx: Transaction, task: Task, *, by: Principal) -> Task:
-        if task.state in {TaskState.QUEUED, TaskState.WAITING}:
-            return task
-        if not allows(task.state, Move.RESUME):
-            raise Conflict(
-                f"task {task.id} is {task.state}: there is nothing to resume", way_out=_way_on(task)
+    def _follow_up(
+        self, tx: Transaction, task: Task, resumption: Resumption, *, by: Principal
+    ) -> Task:
+        """Queue a task whose agent was done or paused, with what a person says to it next."""
+        if resumption.decides or resumption.answers or not (resumption.text or "").strip():
+            raise Misuse(
+                f"task {task.id} has no open asks: a text for its agent stands alone",
+                way_out=f'adjourn resume {task.id} "TEXT"',
             )
-        # Without the provider's session there is nothing to go on from, and nothing else is started
-        run = tx.rows.run(task.id, task.runs) if task.runs else None
+        self._require_session(tx.rows, task)
+        from adjourn.core.review import feedback_of  # seldom needed, and resuming is a hot path
+
+        wishes = [
+            ask
+            for ask in (tx.rows.asks(task.id) if task.spec.review else ())
+            if is_review(ask) and ask.state is AskState.ANSWERED and feedback_of(ask.reply)
+        ]
+        said = FollowUp(text=resumption.text or "", reviews=len(wishes))
+        FOLLOW_UPS.keep(tx.rows, task.id, [*(FOLLOW_UPS.read(tx.rows, task.id) or []), said])
+        move = Move.FOLLOW_UP if task.state is TaskState.SUCCEEDED else Move.RESUME
+        return self._queue(tx, task, move, by=by)
+
+    def _require_session(self, view: View, task: Task) -> None:
+        """Refuse to go on without the provider's session: nothing else is started in its place."""
+        run = view.run(task.id, task.runs) if task.runs else None
         runner = self._context.find_runner(task.spec.runner)
         if run and not run.resumable and runner.needs_session:
             ref = f"session {run.session_ref} was not saved"
@@ -295,6 +349,15 @@ class Tasks:
                 f" {ref if run.session_ref else 'it had no session yet'} when it was interrupted"
             )
             raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
+
+    def _resume_plainly(self, tx: Transaction, task: Task, *, by: Principal) -> Task:
+        if task.state in {TaskState.QUEUED, TaskState.WAITING}:
+            return task
+        if not allows(task.state, Move.RESUME):
+            raise Conflict(
+                f"task {task.id} is {task.state}: there is nothing to resume", way_out=_way_on(task)
+            )
+        self._require_session(tx.rows, task)
         return self._queue(tx, task, Move.RESUME, by=by)
 
     def _queue(self, tx: Transaction, task: Task, move: Move, *, by: Principal) -> Task:
@@ -335,7 +398,7 @@ class Tasks:
         for call in view.calls_in(task.id, CallState.UNCERTAIN):
             raise Conflict(
                 f"call {call.id} may have run",
-                way_out=f"adjourn settle {call.id} it-ran|it-did-not|run-again",
+                way_out=f"adjourn show {task.id}",  # which names a command for each verdict
             )
 
     def cancel(self, task_id: str, *, by: Principal) -> Task:
@@ -411,6 +474,11 @@ class Tasks:
             tx.rows.forget_task(task_id)
 
 
+def _can_follow_up(task: Task) -> bool:
+    """Return whether a text of a resume is for the agent itself, not the answer to a question."""
+    return task.spec.is_driven and task.state in {TaskState.SUCCEEDED, TaskState.PAUSED}
+
+
 def _require_unneeded_by_plan(view: View, task: Task) -> None:
     """Refuse to forget how an item of a plan came to nothing.
 
@@ -443,3 +511,19 @@ def _require_newest(view: View, task: Task, *, named: str) -> None:
 def _way_on(task: Task) -> str:
     verb = "wait" if task.state is TaskState.RUNNING else "restart"
     return f"adjourn {verb} {task.id}"
+
+
+def _uncertain_ask(view: View, task: Task, call_number: int) -> UncertainAsk:
+    """Return the open ask about an uncertain call."""
+    call = view.call(task.id, call_number)
+    asks = [ask for ask in view.asks_of_run(task.id, task.runs) if isinstance(ask, UncertainAsk)]
+    found = next((ask for ask in asks if ask.call == call_number), None)
+    if found is None or not task.spec.is_driven:
+        # The ask about a lost run covers all that the run had been handed
+        found = asks[-1] if asks else None
+        if found is None or (found.call != call_number and call.state is not CallState.UNCERTAIN):
+            raise Conflict(
+                f"call {call.id} is {call.state}, not uncertain", way_out=f"adjourn show {task.id}"
+            )
+    require_open(found)
+    return found

@@ -1,11 +1,20 @@
 """What every change is made of: tasks, runs, calls and asks, moved inside one transaction."""
 
-from typing import Required, TypedDict, Unpack
+from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
 
 from adjourn.controller.changes import AskChanges, CallChanges, RunChanges, TaskChanges
-from adjourn.core.ask import Ask, AskKind, Terms
+from adjourn.core.ask import (
+    ApprovalAsk,
+    Ask,
+    QuestionAsk,
+    Settlement,
+    Terms,
+    UncertainAsk,
+    is_review,
+    number_of_call,
+)
 from adjourn.core.call import (
     AUTO_APPROVAL,
     COMMAND,
@@ -58,24 +67,24 @@ _REFUSALS = frozenset({AskState.REJECTED, AskState.EXPIRED})
 _QUEUEING = {
     Move.SETTLE: "task_queued",
     Move.RESUME: "task_resumed",
+    Move.FOLLOW_UP: "task_continued",
     Move.RESTART: "task_restarted",
 }
 
 
-class Asked(TypedDict, total=False):
-    """What an ask is about."""
+AnyAsk = TypeVar("AnyAsk", bound=Ask)
 
-    prompt: Required[str]
-    choices: tuple[str, ...]
-    key: str
-    slot: str
-    call: int
+
+class ApprovalDetails(TypedDict, total=False):
+    """What else there may be to say of an ask for approval."""
+
+    label: str | None
+    key: str | None
+    slot: str | None
     manifest: str | None
     gate: bool
     terms: Terms
     replaces: str | None
-    label: str | None
-    review: bool
 
 
 class Transaction:
@@ -123,7 +132,7 @@ class Transaction:
         """Read a call and move it to its next state."""
         return self.move(self.rows.call(task_id, number), move, **changes)
 
-    def save_ask(self, ask: Ask, **changes: Unpack[AskChanges]) -> Ask:
+    def save_ask(self, ask: AnyAsk, **changes: Unpack[AskChanges]) -> AnyAsk:
         """Save an ask with changes, or raise Outdated if somebody settled it."""
         new = msgspec.structs.replace(ask, **changes)
         self.rows.save_ask(ask, new)
@@ -175,23 +184,24 @@ class Transaction:
             return task
         asks = self.rows.asks_of_run(task.id, task.runs)
         for ask in asks:
-            if ask.review and not ask.is_open:
-                return self._apply_review(task, ask, by=by)
+            if is_review(ask) and ask.settlement:
+                return self._apply_review(task, ask, ask.settlement, by=by)
         if task.spec.on_rejection is OnRejection.FAIL:
             for ask in asks:
-                if ask.state not in _REFUSALS:
+                if ask.settlement is None or ask.settlement.state not in _REFUSALS:
                     continue
                 # A process is told of a rejection of its own calls, and goes on
-                if ask.call is None or self.rows.call(task.id, ask.call).tool == COMMAND:
-                    return self._refuse(task, ask, by=by)
+                call = call_asked_about(self.rows, ask)
+                if call is None or call.tool == COMMAND:
+                    return self._refuse(task, ask, ask.settlement, by=by)
         return task if is_blocked(self.rows, task) else self.enqueue(task, Move.SETTLE, by=by)
 
-    def _apply_review(self, task: Task, ask: Ask, *, by: str) -> Task:
+    def _apply_review(self, task: Task, ask: Ask, settled: Settlement, *, by: str) -> Task:
         """Do what a reviewer said of the work: it has succeeded, goes on, or has failed."""
         # Loaded here: most work is not reviewed, and `answer` is a hot path
         from adjourn.core.review import Approved, ChangesRequested, TurnedDown, review_of
 
-        match review_of(ask.reply) if ask.state is AskState.ANSWERED else None:
+        match review_of(settled.reply) if settled.state is AskState.ANSWERED else None:
             case Approved():
                 run = self.rows.run(task.id, task.runs)
                 self.save_run(run, state=RunState.SUCCEEDED, paused_at=None, pause_reason=None)
@@ -201,7 +211,7 @@ class Transaction:
                 return accepted
             case ChangesRequested() if task.spec.pause_on_approval and not task.spec.is_driven:
                 # Its approval is used up: it needs a new one
-                message = f"{ask.settled_by} wants changes"
+                message = f"{settled.by} wants changes"
                 state = after(task.state, Move.PAUSE)
                 paused = self.save(task, state=state, message=message, next_call=None)
                 self.tell(paused.id, "task_paused", by=by)
@@ -209,21 +219,23 @@ class Transaction:
             case ChangesRequested():
                 return self.enqueue(task, Move.SETTLE, by=by)
             case TurnedDown(reason=reason):
-                return self._refuse(task, ask, by=by, said=reason or "the work")
+                return self._refuse(task, ask, settled, by=by, said=reason or "the work")
             case None:
-                return self._refuse(task, ask, by=by)
+                return self._refuse(task, ask, settled, by=by)
 
-    def _refuse(self, task: Task, rejected: Ask, *, by: str, said: str | None = None) -> Task:
+    def _refuse(
+        self, task: Task, ask: Ask, settled: Settlement, *, by: str, said: str | None = None
+    ) -> Task:
         """Fail a task because of a rejection."""
         self.withdraw_asks(task)
         reason = (
             "nobody settled it in time"
-            if rejected.state is AskState.EXPIRED
-            else f"rejected by {rejected.settled_by}"
+            if settled.state is AskState.EXPIRED
+            else f"rejected by {settled.by}"
         )
-        reason += f": {said or rejected.reply}" if said or rejected.reply else ""
+        reason += f": {said or settled.reply}" if said or settled.reply else ""
         failed = self.save(task, state=after(task.state, Move.REFUSE), message=reason)
-        self.tell(failed.id, "task_refused", by=by, ask=rejected.id)
+        self.tell(failed.id, "task_refused", by=by, ask=ask.id)
         self.wake_parent(failed)
         return failed
 
@@ -379,68 +391,118 @@ class Transaction:
 
     # --- asks -------------------------------------------------------------------------------------
 
-    def open_ask(
+    def open_approval(
         self,
         task: Task,
         run: Run,
-        kind: AskKind,
+        call: int,
         *,
+        prompt: str,
         expires_after: int | None = None,
-        **what: Unpack[Asked],
-    ) -> tuple[Ask, Task]:
-        """Put something before a person."""
-        after_ms = expires_after if expires_after is not None else task.spec.expires_after
-        expires_at = None if after_ms is None else self.now + after_ms
-        if kind is AskKind.UNCERTAIN:
-            expires_at = None  # silence does not say what ran
-        ask = Ask(
+        **details: Unpack[ApprovalDetails],
+    ) -> tuple[ApprovalAsk, Task]:
+        """Ask a person whether a call may run."""
+        ask = ApprovalAsk(
             id=self.new_id(),
             task_id=task.id,
             number=task.asks + 1,
             run=run.number,
-            kind=kind,
+            prompt=prompt,
             created_at=self.now,
-            expires_at=expires_at,
-            **what,
+            call=call,
+            expires_at=self._expiry(task, expires_after),
+            **details,
         )
+        return ask, self._add_ask(task, ask)
+
+    def open_question(
+        self,
+        task: Task,
+        run: Run,
+        *,
+        prompt: str,
+        key: str,
+        slot: str | None = None,
+        choices: tuple[str, ...] = (),
+        review: bool = False,
+        expires_after: int | None = None,
+    ) -> tuple[QuestionAsk, Task]:
+        """Ask a person for an answer."""
+        ask = QuestionAsk(
+            id=self.new_id(),
+            task_id=task.id,
+            number=task.asks + 1,
+            run=run.number,
+            prompt=prompt,
+            created_at=self.now,
+            key=key,
+            slot=slot,
+            choices=choices,
+            review=review,
+            expires_at=self._expiry(task, expires_after),
+        )
+        return ask, self._add_ask(task, ask)
+
+    def open_uncertain(
+        self, task: Task, run: Run, call: int, *, prompt: str, label: str | None = None
+    ) -> Task:
+        """Ask a person what became of a call that nobody saw end."""
+        ask = UncertainAsk(
+            id=self.new_id(),
+            task_id=task.id,
+            number=task.asks + 1,
+            run=run.number,
+            prompt=prompt,
+            created_at=self.now,
+            call=call,
+            label=label,
+        )
+        return self._add_ask(task, ask)
+
+    def _expiry(self, task: Task, expires_after: int | None) -> int | None:
+        after_ms = expires_after if expires_after is not None else task.spec.expires_after
+        return None if after_ms is None else self.now + after_ms
+
+    def _add_ask(self, task: Task, ask: Ask) -> Task:
         self.rows.add_ask(ask)
         self.tell(
             task.id,
             "ask_opened",
             ask=ask.id,
-            ask_kind=kind.value,
-            call=ask.call,
-            replaces=ask.replaces,
+            ask_kind=ask.kind.value,
+            call=number_of_call(ask),
+            replaces=ask.replaces if isinstance(ask, ApprovalAsk) else None,
         )
-        return ask, self.save(task, asks=ask.number)
+        return self.save(task, asks=ask.number)
 
     def settle_ask(
         self,
-        ask: Ask,
+        ask: AnyAsk,
         move: AskMove,
         *,
         text: str | None,
         by: str,
         level: str | None = None,
         digest: str | None = None,
-    ) -> Ask:
-        """Give an ask its reply. With an approval goes the digest of what it lets start."""
+        override: str | None = None,
+    ) -> AnyAsk:
+        """Give an ask its reply. With an approval goes the digest of what it lets start.
+
+        And why, where a person overrides the policy by it.
+        """
+        state = ask_after(ask.state, move)
         settled = self.save_ask(
-            ask,
-            state=ask_after(ask.state, move),
-            reply=text,
-            settled_by=by,
-            settled_at=self.now,
-            level=level,
+            ask, settlement=Settlement(state=state, at=self.now, by=by, reply=text, level=level)
         )
         self.tell(
             ask.task_id,
             f"ask_{settled.state}",
             by=by,
             ask=ask.id,
-            call=ask.call,
+            call=number_of_call(ask),
             level=level,
             digest=digest,
+            override=override,
         )
         return settled
 
@@ -452,8 +514,9 @@ class Transaction:
     def withdraw(self, ask: Ask) -> None:
         """Take back an ask, and the call it is about."""
         self.settle_ask(ask, AskMove.WITHDRAW, text=None, by=ADJOURN)
-        if ask.call and self.rows.call(ask.task_id, ask.call).state is CallState.PENDING:
-            self.move_call(ask.task_id, ask.call, CallMove.WITHDRAW)
+        call = call_asked_about(self.rows, ask)
+        if call and call.state is CallState.PENDING:
+            self.move(call, CallMove.WITHDRAW)
 
 
 def state_after(task: Task, move: Move) -> TaskState:
@@ -496,6 +559,25 @@ def parent_of(view: View, task: Task) -> Task | None:
         return view.task(task.parent_task)
     except NotFound:
         return None
+
+
+def call_to_run(view: View, task: Task) -> Call:
+    """Return the call that a queued task runs next."""
+    if task.next_call is None:
+        raise NotFound(f"task {task.id} has no call to run", way_out=f"adjourn show {task.id}")
+    return view.call(task.id, task.next_call)
+
+
+def call_asked_about(view: View, ask: Ask) -> Call | None:
+    """Return the call that an ask is about; a question is about none."""
+    number = number_of_call(ask)
+    return None if number is None else view.call(ask.task_id, number)
+
+
+def approval_of(view: View, call: Call) -> ApprovalAsk | None:
+    """Return the ask by which a call was let through, or is to be, if a person is asked."""
+    ask = view.ask_numbered(call.task_id, call.ask) if call.ask else None
+    return ask if isinstance(ask, ApprovalAsk) else None
 
 
 def plain_command(spec: Spec) -> Command:

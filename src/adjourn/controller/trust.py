@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from adjourn.controller.transaction import approved_command
-from adjourn.core.ask import Ask, Principal, Reply, Verb
+from adjourn.core.ask import ApprovalAsk, Ask, Principal, Reply, Verb
 from adjourn.core.authority.scopes import (
     Level,
     Rights,
@@ -90,22 +90,29 @@ class Trust:
         """Remember from where the store is used, unless a run of it is alive."""
         self._authoriser.note_place(rows, by)
 
-    def weigh(self, view: View, ask: Ask, verb: Verb, *, by: Principal) -> Level:
+    def weigh(
+        self, view: View, ask: Ask, verb: Verb, *, by: Principal, override: str | None = None
+    ) -> Level:
         """Return the level of trust of a reply, or refuse one that would not count."""
         requester, rights = view.requester(ask.task_id), self.rights(by)
-        if verb is Verb.APPROVE:
+        if isinstance(ask, ApprovalAsk) and verb is Verb.APPROVE:
             refuse_terms(
-                ask.terms, by, rights, requester=requester, way_out=f"adjourn approve {ask.id}"
+                ask.terms,
+                by,
+                rights,
+                requester=requester,
+                override=override,
+                way_out=f"adjourn approve {ask.id}",
             )
         return level_of(by, rights, requester=requester)
 
 
-def runs_as_shown(ask: Ask, call: Call, reply: Reply) -> bool:
+def runs_as_shown(ask: ApprovalAsk, call: Call, reply: Reply) -> bool:
     """Return whether an approval starts the bytes that were shown: it brings no value."""
     return call.tool != COMMAND or ask.gate or reply.text in {None, "", DEFAULT_VALUE}
 
 
-def body_to_run(task: Task, ask: Ask, call: Call, reply: Reply) -> bytes:
+def body_to_run(task: Task, ask: ApprovalAsk, call: Call, reply: Reply) -> bytes:
     """Return the bytes that an approval starts: what was shown, with the value of the approval."""
     if runs_as_shown(ask, call, reply):
         return call.body

@@ -1,7 +1,7 @@
 """One thing that a person must settle, and the reply that settles it."""
 
 from enum import StrEnum
-from typing import NoReturn
+from typing import ClassVar, TypeAlias, TypeGuard, assert_never
 
 import msgspec
 
@@ -30,6 +30,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     not_requester: bool = False
     signed: bool = False
     by_name: bool = False  # `--approve-all` does not cover it
+    override: bool = False  # the policy says never: a person must say why it runs all the same
 
 
 class AskKind(StrEnum):
@@ -90,58 +91,164 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     edited: bytes | None = None
     # What an edited command depends on, as it was when the person looked
     files: dict[str, str] | None = None
+    # With an approval of what the policy never allows: why it runs all the same
+    override: str | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def reason_to_override(self) -> str | None:
+        """Why a person overrides the policy, if they said why."""
+        said = self.override.strip() if isinstance(self.override, str) else ""
+        return said or None
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a person must settle."""
+class Settlement(msgspec.Struct, frozen=True, kw_only=True):
+    """How an ask ended: by a person's reply, because its time was over, or by being withdrawn."""
+
+    state: AskState  # any but pending
+    at: Milliseconds
+    by: str
+    reply: str | None = None  # the text that came with it
+    level: str | None = None  # how much the decision is worth; adjourn's own have no level
+
+
+class AskFields(msgspec.Struct, frozen=True, kw_only=True):
+    """What every ask has."""
 
     id: str
     task_id: str
     number: int
     run: int
-    kind: AskKind
     prompt: str
     created_at: Milliseconds
-    state: AskState = AskState.PENDING
-    key: str | None = None
-    slot: str | None = None
-    choices: tuple[str, ...] = ()
-    call: int | None = None
-    manifest: str | None = None
-    gate: bool = False  # nothing has run yet: it asks whether the command may start at all
-    terms: Terms = Terms()
-    replaces: str | None = None
-    label: str | None = None  # what the agent calls the call that it is about
-    review: bool = False  # its process is done: it asks whether the work is good
-    level: str | None = None
     snoozed_until: Milliseconds | None = None
-    expires_at: Milliseconds | None = None
-    settled_at: Milliseconds | None = None
-    settled_by: str | None = None
-    reply: str | None = None
+    settlement: Settlement | None = None
 
     @property
-    def tool_call_id(self) -> str:
-        """The name of the call that it is about."""
-        return call_name(self.call, self.label)
+    def state(self) -> AskState:
+        """Whether it is pending, or how it ended."""
+        return self.settlement.state if self.settlement else AskState.PENDING
 
     @property
     def is_open(self) -> bool:
         """Whether it still needs a person."""
-        return self.state is AskState.PENDING
+        return self.settlement is None
+
+    @property
+    def reply(self) -> str | None:
+        """The text of the reply, if it has a reply with a text."""
+        return self.settlement.reply if self.settlement else None
 
     def is_snoozed(self, now: Milliseconds) -> bool:
         """Whether somebody does not want to see it yet."""
         return self.snoozed_until is not None and self.snoozed_until > now
 
 
-def refuse_settled(ask: Ask) -> NoReturn:
-    """Tell whoever comes second who was first, when, and what they said."""
-    said = f" ({ask.reply})" if ask.reply else ""
-    sentence = (
-        f"ask {ask.id} was {ask.state} by {ask.settled_by} at {stamp(ask.settled_at or 0)}{said}"
+class ApprovalAsk(AskFields, frozen=True, kw_only=True):
+    """Asks whether a call may run."""
+
+    kind: ClassVar[AskKind] = AskKind.APPROVAL
+    call: int
+    label: str | None = None  # what the agent calls the call
+    key: str | None = None  # only of a call that a process proposed
+    slot: str | None = None
+    manifest: str | None = None
+    gate: bool = False  # nothing has run yet: it asks whether the command may start at all
+    terms: Terms = Terms()
+    replaces: str | None = None
+    expires_at: Milliseconds | None = None
+
+    @property
+    def tool_call_id(self) -> str:
+        """The name of the call."""
+        return call_name(self.call, self.label)
+
+
+class QuestionAsk(AskFields, frozen=True, kw_only=True):
+    """Asks for an answer."""
+
+    kind: ClassVar[AskKind] = AskKind.QUESTION
+    key: str | None = None  # a copy that leaves the store may lack it: it can hold a secret
+    slot: str | None = None
+    choices: tuple[str, ...] = ()
+    review: bool = False  # its process is done: it asks whether the work is good
+    expires_at: Milliseconds | None = None
+
+    @property
+    def name(self) -> str:
+        """What an answer names it by."""
+        return self.key or self.id
+
+    @property
+    def answer(self) -> str | None:
+        """The text of its answer, or None if it has no answer. An answer can be empty."""
+        settled = self.settlement
+        return (settled.reply or "") if settled and settled.state is AskState.ANSWERED else None
+
+
+class UncertainAsk(AskFields, frozen=True, kw_only=True):
+    """Asks what became of a call that nobody saw end. It does not expire: silence tells nothing."""
+
+    kind: ClassVar[AskKind] = AskKind.UNCERTAIN
+    call: int
+    label: str | None = None  # what the agent calls the call
+
+    @property
+    def tool_call_id(self) -> str:
+        """The name of the call."""
+        return call_name(self.call, self.label)
+
+
+# One thing that a person must settle. What only one kind has is found by its type.
+Ask: TypeAlias = ApprovalAsk | QuestionAsk | UncertainAsk
+
+
+def number_of_call(ask: Ask) -> int | None:
+    """Return which call of its task an ask is about; a question is about none."""
+    match ask:
+        case ApprovalAsk() | UncertainAsk():
+            return ask.call
+        case QuestionAsk():
+            return None
+        case _:
+            assert_never(ask)
+
+
+def is_review(ask: Ask) -> TypeGuard[QuestionAsk]:
+    """Return whether an ask asks if finished work is good."""
+    return isinstance(ask, QuestionAsk) and ask.review
+
+
+def expiry_of(ask: Ask) -> Milliseconds | None:
+    """Return when an ask expires, if it does."""
+    match ask:
+        case ApprovalAsk() | QuestionAsk():
+            return ask.expires_at
+        case UncertainAsk():
+            return None
+        case _:
+            assert_never(ask)
+
+
+def require_open(ask: Ask) -> None:
+    """Refuse a second reply: the sentence says who was first, when, and what they said."""
+    settled = ask.settlement
+    if settled is None:
+        return
+    said = f" ({settled.reply})" if settled.reply else ""
+    raise AlreadySettled(
+        f"ask {ask.id} was {settled.state} by {settled.by} at {stamp(settled.at)}{said}",
+        way_out=f"adjourn show {ask.task_id}",
     )
-    raise AlreadySettled(sentence, way_out=f"adjourn show {ask.task_id}")
+
+
+class AskReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a person is asked, in adjourn's own words, and what the program printed before it."""
+
+    reasons: tuple[str, ...] = ()
+    last_lines: str | None = None
+
+
+NO_REASON = AskReason()
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,12 +1,13 @@
 """A tool call: its canonical bytes, their digest, and the journal of what became of it."""
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Self
 
 import msgspec
 
 from adjourn.core.digest import sha256
-from adjourn.core.errors import Misuse
+from adjourn.core.errors import Misuse, UnreadableRow
 from adjourn.core.states import CallState
 from adjourn.core.task import ProcessId
 
@@ -15,6 +16,24 @@ Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 COMMAND = "command"
 AUTO_APPROVAL = "AUTO_APPROVAL"
 DEFAULT_VALUE = "approved"
+_DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)  # what no call of ours is
+
+
+class Fate(StrEnum):
+    """What became of a call, in the words that machines read: its state, or `not_made`."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    CLAIMED = "claimed"
+    EXECUTING = "executing"
+    DONE = "done"
+    FAILED = "failed"
+    UNCERTAIN = "uncertain"
+    # It was approved, and its agent ended without making it
+    NOT_MADE = "not_made"
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,14 +144,17 @@ def tool_body(tool: str, arguments: Mapping[str, object]) -> bytes:
 
 
 def command_of(body: bytes) -> Command:
-    """Read a command back from its canonical bytes, exactly."""
-    arguments = msgspec.json.decode(body, type=_CommandBody).arguments
-    return Command(
-        argv=tuple(exact(word) for word in arguments.argv),
-        cwd=exact(arguments.cwd),
-        env={name: exact(value) for name, value in arguments.env.items()},
-        files={path: exact(found) for path, found in arguments.files.items()},
-    )
+    """Read a command back from its canonical bytes, exactly, or raise UnreadableRow."""
+    try:
+        arguments = msgspec.json.decode(body, type=_CommandBody).arguments
+        return Command(
+            argv=tuple(exact(word) for word in arguments.argv),
+            cwd=exact(arguments.cwd),
+            env={name: exact(value) for name, value in arguments.env.items()},
+            files={path: exact(found) for path, found in arguments.files.items()},
+        )
+    except _DAMAGED:
+        raise _unreadable(body) from None
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,8 +182,25 @@ def grant_of(call: Call) -> bytes:
 
 
 def arguments_of(body: bytes) -> dict[str, Json]:
-    """Return a call's arguments as JSON values."""
-    return msgspec.json.decode(body, type=_AnyBody).arguments
+    """Return a call's arguments as JSON values, or raise UnreadableRow."""
+    try:
+        return msgspec.json.decode(body, type=_AnyBody).arguments
+    except _DAMAGED:
+        raise _unreadable(body) from None
+
+
+def require_readable(call: Call) -> None:
+    """Raise UnreadableRow, with the name of the call, where its bytes say nothing."""
+    try:
+        arguments_of(call.body)
+        if call.tool == COMMAND:
+            command_of(call.body)
+    except UnreadableRow:
+        raise UnreadableRow.of("call", call.id) from None
+
+
+def _unreadable(body: bytes) -> UnreadableRow:
+    return UnreadableRow.of("call", f"with the digest {digest_of(body)[:12]}")
 
 
 def canonical(value: object) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from adjourn.core.ask import Ask, AskKind, Question, Reply, Verb, refuse_settled
+from adjourn.core.ask import Ask, Question, QuestionAsk, Reply, Verb, require_open
 from adjourn.core.errors import Misuse
 from adjourn.core.task import Milliseconds
 from adjourn.core.text.render import visible
@@ -227,14 +227,14 @@ def replies_to(response: Response, asks: Sequence[Ask]) -> list[Reply]:
     Each open one gets one answer, or nothing is taken.
     """
     # Files answer, and decide nothing
-    questions = [ask for ask in asks if ask.kind is AskKind.QUESTION and not ask.review]
-    wanted = {ask.key: ask for ask in reversed(questions) if ask.is_open}
+    questions = [ask for ask in asks if isinstance(ask, QuestionAsk) and not ask.review]
+    wanted = {ask.name: ask for ask in reversed(questions) if ask.is_open}
     given = [question_id for question_id, _ in response.answers]
     _refuse_repeated(given)
     for question_id in given:
         if question_id not in wanted:
             _refuse_unknown(question_id, questions)
-    missing = [visible(key or "") for key in wanted if key not in given]
+    missing = [visible(key) for key in wanted if key not in given]
     if missing:
         raise Misuse(
             f"no answer to {', '.join(sorted(missing))}", way_out="answer every open question"
@@ -254,10 +254,10 @@ def _refuse_repeated(given: Sequence[str]) -> None:
         )
 
 
-def _refuse_unknown(question_id: str, questions: Sequence[Ask]) -> None:
-    settled = [ask for ask in questions if ask.key == question_id]
+def _refuse_unknown(question_id: str, questions: Sequence[QuestionAsk]) -> None:
+    settled = [ask for ask in questions if ask.name == question_id]
     if settled:
-        refuse_settled(settled[-1])
+        require_open(settled[-1])
     raise Misuse(
         f"no question is called {visible(question_id)}",
         way_out="use the question_id of the request",

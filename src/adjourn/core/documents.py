@@ -2,18 +2,28 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import msgspec
 
 from adjourn.core.agent.calls import Look, Report, Spent, files_of
-from adjourn.core.ask import Approver, Ask, AskKind
-from adjourn.core.call import Call, arguments_of, digest_of
+from adjourn.core.ask import (
+    ApprovalAsk,
+    Approver,
+    Ask,
+    AskReason,
+    QuestionAsk,
+    Terms,
+    UncertainAsk,
+    expiry_of,
+)
+from adjourn.core.call import Call, Fate, arguments_of, digest_of
 from adjourn.core.diffstat import Diffstat
-from adjourn.core.errors import AdjournError, NothingRecorded
+from adjourn.core.errors import AdjournError, NothingRecorded, UnreadableRow
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
+from adjourn.core.text.render import spelled
 from adjourn.core.text.when import stamp
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -31,6 +41,17 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any]
     # Of an agent's call: those that a link leads elsewhere
     files: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+
+
+class CallDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of an agent, and what became of it."""
+
+    id: str
+    name: str
+    digest: str
+    fate: Fate
+    # Only of a call that was approved and never made
+    arguments: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 class QuestionDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +77,7 @@ class TermsDoc(msgspec.Struct, frozen=True, kw_only=True):
     not_requester: bool
     signed: bool
     by_name: bool
+    override: bool
 
 
 class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +88,8 @@ class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     kind: str
     state: str
+    why: tuple[str, ...]
+    last_lines: str | None
     prompt: str
     choices: tuple[str, ...]
     key: str | None
@@ -146,6 +170,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resumability: ResumabilityDoc | msgspec.UnsetType = msgspec.UNSET
     # A lambda, so that it is told even when empty
     asks: tuple[AskDoc, ...] = msgspec.field(default_factory=lambda: ())
+    calls: tuple[CallDoc, ...] = ()
 
 
 class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -202,6 +227,9 @@ _OUTCOMES: dict[
 }
 
 
+_NOT_A_PERSONS = frozenset({PauseReason.UNAVAILABLE, PauseReason.LIMIT_REACHED})
+
+
 def manifest_of(scene: Scene, *, hint: str) -> Manifest:
     """Say how a task stands; `hint` is the command that goes on."""
     task, run = scene.task, scene.run
@@ -215,9 +243,15 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         waiting_on=scene.waiting_on,
         usage=_usage(scene.report),
         asks=tuple(
-            ask_doc(ask, scene.calls, original=scene.originals.get(ask.call or 0))
+            ask_doc(
+                ask,
+                scene.call_of(ask),
+                original=scene.original_of(ask),
+                why=scene.why.get(ask.id),
+            )
             for ask in scene.asks
         ),
+        calls=tuple(_call_doc(call, scene) for call in scene.all_calls),
     )
     match task.state:
         case TaskState.WAITING | TaskState.PAUSED:
@@ -232,6 +266,17 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
             return msgspec.structs.replace(manifest, resume_hint=hint)
 
 
+def _call_doc(call: Call, scene: Scene) -> CallDoc:
+    is_unmade = call.number in scene.not_made
+    return CallDoc(
+        id=call.tool_call_id,
+        name=call.tool,
+        digest=call.digest,
+        fate=Fate.NOT_MADE if is_unmade else Fate(call.state.value),
+        arguments=arguments_of(call.body) if is_unmade else msgspec.UNSET,
+    )
+
+
 def _usage(report: Report | None) -> UsageDoc | msgspec.UnsetType:
     return UsageDoc(run=report.spent, task=report.task or report.spent) if report else msgspec.UNSET
 
@@ -239,7 +284,7 @@ def _usage(report: Report | None) -> UsageDoc | msgspec.UnsetType:
 def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
     run = scene.run
     told = scene.report.message if scene.report else None
-    words = told or next((ask.manifest or ask.prompt for ask in scene.open_asks), None)
+    words = told or next((_words(ask) for ask in scene.open_asks), None)
     return msgspec.structs.replace(
         manifest,
         pause_reason=_reason(scene),
@@ -251,20 +296,45 @@ def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
     )
 
 
+def _words(ask: Ask) -> str:
+    """Return what the process says to an ask, or what adjourn says if it says nothing."""
+    return (ask.manifest if isinstance(ask, ApprovalAsk) else None) or ask.prompt
+
+
 def _reason(scene: Scene) -> ReasonDoc:
-    approvals = [ask for ask in scene.open_asks if ask.kind is AskKind.APPROVAL]
-    others = [ask for ask in scene.open_asks if ask.kind is not AskKind.APPROVAL]
+    calls: list[ToolCall] = []
+    questions: list[QuestionDoc] = []
+    for ask in scene.open_asks:
+        match ask:
+            case ApprovalAsk():
+                calls.append(_tool_call(scene.calls[ask.call]))
+            case QuestionAsk():
+                questions.append(
+                    QuestionDoc(question_id=ask.name, text=ask.prompt, choices=ask.choices)
+                )
+            case UncertainAsk():
+                questions.append(QuestionDoc(question_id=ask.id, text=ask.prompt, choices=()))
+            case _:
+                assert_never(ask)
     return ReasonDoc(
-        type=_reason_type(scene, has_approvals=bool(approvals)),
-        pending_tool_calls=tuple(_tool_call(scene.calls[ask.call or 0]) for ask in approvals),
-        questions=tuple(_question(ask) for ask in others),
+        type=_reason_type(scene, has_approvals=bool(calls)),
+        pending_tool_calls=tuple(calls),
+        questions=tuple(questions),
     )
 
 
 def _reason_type(scene: Scene, *, has_approvals: bool) -> PauseReason:
     if scene.task.state is TaskState.PAUSED:
-        return PauseReason.USER_INTERRUPT
+        return pause_cause(scene.task, scene.run)
     return PauseReason.TOOL_APPROVAL_REQUIRED if has_approvals else PauseReason.INPUT_REQUIRED
+
+
+def pause_cause(task: Task, run: Run | None) -> PauseReason:
+    """Return why a paused task is paused: as its last run left it, unless a person did it since."""
+    is_of_run = run is not None and run.message is not None and run.message == task.message
+    if run and is_of_run and run.pause_reason in _NOT_A_PERSONS:
+        return run.pause_reason
+    return PauseReason.USER_INTERRUPT
 
 
 def _tool_call(call: Call) -> ToolCall:
@@ -280,37 +350,60 @@ def _tool_call(call: Call) -> ToolCall:
     )
 
 
-def _question(ask: Ask) -> QuestionDoc:
-    return QuestionDoc(question_id=ask.key or ask.id, text=ask.prompt, choices=ask.choices)
+def ask_doc(
+    ask: Ask,
+    call: Call | None,
+    *,
+    original: bytes | None = None,
+    why: AskReason | None = None,
+) -> AskDoc:
+    """Describe one ask and the call that it is about.
 
-
-def ask_doc(ask: Ask, calls: dict[int, Call], *, original: bytes | None = None) -> AskDoc:
-    """Describe one ask; `original` is its call as it was before somebody edited it."""
-    call = calls.get(ask.call or 0)
-    return AskDoc(
+    `original` is the call as it was before somebody edited it. Every ask has every key: what its
+    kind does not have is empty.
+    """
+    document = AskDoc(
         id=ask.id,
         task_id=ask.task_id,
         run_id=run_id(ask.task_id, ask.run),
         kind=ask.kind,
         state=ask.state,
+        why=why.reasons if why else (),
+        last_lines=why.last_lines if why else None,
         prompt=ask.prompt,
-        choices=ask.choices,
-        key=ask.key,
+        choices=(),
+        key=None,
         tool_call_id=call.tool_call_id if call else None,
         digest=call.digest if call else None,
-        manifest=ask.manifest,
+        manifest=None,
         created_at=stamp(ask.created_at),
-        settled_at=_moment(ask.settled_at),
-        settled_by=ask.settled_by,
-        level=ask.level,
+        settled_at=stamp(ask.settlement.at) if ask.settlement else None,
+        settled_by=ask.settlement.by if ask.settlement else None,
+        level=ask.settlement.level if ask.settlement else None,
         reply=ask.reply,
-        gate=ask.gate,
-        terms=TermsDoc(**msgspec.structs.asdict(ask.terms)),
-        replaces=ask.replaces,
-        expires_at=_moment(ask.expires_at),
+        gate=False,
+        terms=TermsDoc(**msgspec.structs.asdict(Terms())),
+        replaces=None,
+        expires_at=_moment(expiry_of(ask)),
         snoozed_until=_moment(ask.snoozed_until),
         original_digest=digest_of(original) if original is not None else None,
     )
+    match ask:
+        case ApprovalAsk():
+            return msgspec.structs.replace(
+                document,
+                key=ask.key,
+                manifest=ask.manifest,
+                gate=ask.gate,
+                terms=TermsDoc(**msgspec.structs.asdict(ask.terms)),
+                replaces=ask.replaces,
+            )
+        case QuestionAsk():
+            return msgspec.structs.replace(document, key=ask.key, choices=ask.choices)
+        case UncertainAsk():
+            return document
+        case _:
+            assert_never(ask)
 
 
 def _moment(at: int | None) -> str | None:
@@ -389,16 +482,14 @@ def failure(error: AdjournError) -> Failure:
     return Failure(error=_error(error))
 
 
+def unreadable_doc(left_out: Sequence[UnreadableRow]) -> dict[str, object]:
+    """Describe what a list leaves out because it cannot be read; most often there is nothing."""
+    rows = [{"kind": error.kind, "name": spelled(error.name)} for error in left_out]
+    return {"unreadable": rows} if rows else {}
+
+
 def _error(error: AdjournError) -> ErrorDoc:
     return ErrorDoc(code=error.code, message=error.sentence, way_out=error.way_out or None)
-
-
-def spelled(word: str) -> str:
-    """Return a word of the operating system as JSON can hold it.
-
-    What is not UTF-8 is spelled out.
-    """
-    return word.encode("utf-8", "backslashreplace").decode()
 
 
 def encoded(document: object) -> str:

@@ -20,6 +20,7 @@ AdjournError
 ├── EditIgnored         1  a person changed the arguments, and the process did not look
 ├── CannotResume        6  only a restart can go on
 ├── NotStarted          1  the machine could not start it, and it stays queued
+├── UnreadableRow       1  what is kept of one thing cannot be read; everything else can
 └── StoreProblem        1  the store cannot be used
     ├── StoreLost       1  it went away while a task was under way
     ├── StoreRefused    5  it is not ours to use
@@ -208,6 +209,30 @@ class NotStarted(AdjournError):
     code = "not_started"
 
     reason = ""  # the same for every task that fails to start for it
+
+
+class UnreadableRow(AdjournError):
+    """What is kept of a task, a run, a call, an ask or an event cannot be read.
+
+    Everything else can: lists leave it out and name it.
+    """
+
+    code = "unreadable"
+
+    kind = "row"
+    name = ""
+
+    @classmethod
+    def of(cls, kind: str, name: str) -> "UnreadableRow":
+        """Return the error for one thing, by its kind and its name."""
+        sentence = f"{kind} {name} cannot be read: its stored bytes are damaged"
+        error = cls(sentence, way_out="adjourn doctor")  # no command mends bytes; this names them
+        error.kind, error.name = kind, name
+        return error
+
+    def note_in(self, left_out: "dict[str, UnreadableRow]") -> None:
+        """Remember it among what was left out, once, so that somebody is told."""
+        left_out[self.sentence] = self.with_traceback(None)
 
 
 class StoreProblem(AdjournError):

@@ -12,12 +12,15 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from adjourn.core.agent.calls import CallResult, Report
+from adjourn.core.ask import AskReason
 from adjourn.core.authority.signed import Signed
 from adjourn.core.call import Call
 from adjourn.core.clarification import Clarification
 from adjourn.core.diffstat import Noted
 from adjourn.core.digest import sha256
+from adjourn.core.errors import UnreadableRow
 from adjourn.core.plan.plan import Record
+from adjourn.core.resumption import FollowUp
 
 T = TypeVar("T")
 
@@ -63,7 +66,7 @@ class TaskDocument(Generic[T]):
     def read(self, view: Reads, task_id: str) -> T | None:
         """Return what a task keeps, if anything."""
         body = view.document(task_id, self.name)
-        return None if body is None else self.decode(body)
+        return None if body is None else _decoded(body, self.decode, f"{self.name} of {task_id}")
 
     def keep(self, rows: Writes, task_id: str, value: T) -> None:
         """Keep a value in the place of what was there."""
@@ -94,12 +97,20 @@ class SharedDocument(Generic[T]):
 
     def read(self, view: Reads, key: str = "") -> T | None:
         """Return what the store keeps, if anything; a transaction holds its row until it ends."""
-        body = view.shared_document(self._prefix + key)
-        return None if body is None else self._decode(body)
+        name = self._prefix + key
+        body = view.shared_document(name)
+        return None if body is None else _decoded(body, self._decode, name)
 
     def keep(self, rows: Writes, value: T, key: str = "") -> None:
         """Keep a value in the place of what was there."""
         rows.keep_shared_document(self._prefix + key, self._encode(value))
+
+
+def _decoded(body: bytes, decode: Callable[[bytes], T], name: str) -> T:
+    try:
+        return decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise UnreadableRow.of("document", name) from None
 
 
 def _raw(name: str) -> TaskDocument[bytes]:
@@ -133,6 +144,7 @@ EDITABLE = _raw("editable:")  # the schema of arguments that its process takes i
 
 # --- of an ask, or a run --------------------------------------------------------------------------
 
+WHY = _json("why:", AskReason)  # and an ask's id: why it is asked
 SIGNED = _json("signed:", Signed)  # and an ask's id: the signature under its reply
 REPORT = _json("report:", Report)  # and a run's number: what an agent's run reported
 # And a run's number: the messages before its session, and all of them when it ended
@@ -145,6 +157,9 @@ CLARIFICATION = _json("clarification", Clarification)  # the newest
 CHECKPOINT = _raw("checkpoint")  # the checkpoint file that its process left
 RESPONSE = _raw("response")  # the digest of the response file that was taken
 BATCH = _json("batch", list[int])  # the numbers of the newest calls; 0: its driver just makes it
+# The numbers of calls that were approved and never made, although their task had ended
+NOT_MADE = _json("not_made", list[int])
+FOLLOW_UPS = _json("follow_ups", list[FollowUp])  # what people said to an agent that had left
 BEGAN = _number("began")  # how many messages belong to sessions before the last restart
 HEAD = _raw("head")  # what its workspace had checked out at a pause (supervision.workspace_notes)
 BEFORE = _raw("before")  # its workspace before it began (workspace.sketch)

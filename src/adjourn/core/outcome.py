@@ -3,6 +3,7 @@
 import msgspec
 
 from adjourn.core.clarification import Left
+from adjourn.core.task import PauseReason
 
 _NEEDS_A_PERSON = frozenset({10, 90})
 _LEAVING = frozenset({0, 10, 90})
@@ -16,6 +17,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool = False
     error: str | None = None
     output: str = ""
+    errors: str = ""  # the end of its stderr, of one that may ask for approval
     left: Left | None = None
     # The digest of what was executed, where it was let through by its digest
     program: str | None = None
@@ -44,6 +46,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     settled_asks: bool = False
     open_children: tuple[str, ...] = ()
     ended_children: bool = False
+    asks_by_exit_code: bool = True  # whether exit codes 10 and 90 without asks ask for approval
     was_approved: bool = False
     approved_manifest: str | None = None
     told: str | None = None  # what a driver said of its run
@@ -70,6 +73,7 @@ class WantsApproval(msgspec.Struct, frozen=True):
     """It left until a person approves its own command."""
 
     manifest: str | None = None
+    last_lines: str | None = None  # what it printed last
 
 
 class Interrupted(msgspec.Struct, frozen=True):
@@ -80,6 +84,7 @@ class Interrupted(msgspec.Struct, frozen=True):
 
     reason: str | None = None
     died: bool = False
+    cause: PauseReason = PauseReason.USER_INTERRUPT
 
 
 Outcome = Completed | Failed | Waits | WantsApproval | Interrupted

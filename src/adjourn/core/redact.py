@@ -7,23 +7,27 @@ What is hashed, run, or shown to whoever decides stays whole.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, assert_never, cast
 
 import msgspec
 
-from adjourn.core.agent.calls import Report
-from adjourn.core.ask import Ask
+from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, UncertainAsk
 from adjourn.core.call import Bytes, Call, Json, arguments_of, canonical, exact
 from adjourn.core.errors import Misuse
-from adjourn.core.scene import Scene
 from adjourn.core.task import Run, Task
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # `inbox` loads this where nobody looks, and needs none of what these bring
+    from adjourn.core.agent.calls import Report
+    from adjourn.core.scene import Scene
 
 LONGEST_PATTERN = 300
 Value = TypeVar("Value")
-HasMessage = TypeVar("HasMessage", Task, Run, Report)
+HasMessage = TypeVar("HasMessage", Task, Run, "Report")
 
 _MARK = re.compile("‹redacted [0-9]+ bytes›")
-_RENDERED_MARK = re.compile(r"\\u\{2039\}(redacted [0-9]+ bytes)\\u\{203a\}")
+_RENDERED_MARK = r"\\u\{2039\}(redacted [0-9]+ bytes)\\u\{203a\}"
 _JSON_BEGINS, _JSON_ENDS = frozenset("{["), frozenset("}]")
 _PIECE, _OVERLAP = 1_000, 200
 _MOST_QUANTIFIERS = 3
@@ -94,7 +98,7 @@ def mark(secret: str) -> str:
 
 def plainly(text: str) -> str:
     """Return rendered text with our marks as they are meant to be read."""
-    return _RENDERED_MARK.sub(r"‹\1›", text)
+    return re.sub(_RENDERED_MARK, r"‹\1›", text)
 
 
 class Redactor:
@@ -196,7 +200,7 @@ class Redactor:
 
     # --- what a rendered copy is made of ----------------------------------------------------------
 
-    def scene(self, scene: Scene) -> Scene:
+    def scene(self, scene: "Scene") -> "Scene":
         """Return a task with what belongs to it, as it may leave the store.
 
         Digests stay those of the whole bytes.
@@ -209,10 +213,12 @@ class Redactor:
             asks=tuple(self.ask(ask) for ask in scene.asks),
             calls={number: self.call(call) for number, call in scene.calls.items()},
             replaced={ask_id: self.call(call) for ask_id, call in scene.replaced.items()},
+            why={ask_id: self.copied(why) for ask_id, why in scene.why.items()},
             originals={
                 number: self.body(scene.calls[number].tool, body)
                 for number, body in scene.originals.items()
             },
+            all_calls=tuple(self.call(call) for call in scene.all_calls),
             changes=self.copied(scene.changes) if scene.changes else None,
         )
 
@@ -227,15 +233,26 @@ class Redactor:
 
     def ask(self, ask: Ask) -> Ask:
         """Return an ask as it may leave the store."""
-        return msgspec.structs.replace(
-            ask,
-            prompt=self.text(ask.prompt),
-            # Its id names it, too
-            key=ask.key if ask.key is None or self.text(ask.key) == ask.key else None,
-            manifest=self._optional(ask.manifest),
-            reply=self._optional(ask.reply),
-            choices=tuple(self.text(choice) for choice in ask.choices),
-        )
+        settled = ask.settlement
+        if settled:
+            settled = msgspec.structs.replace(settled, reply=self._optional(settled.reply))
+        clean = msgspec.structs.replace(ask, prompt=self.text(ask.prompt), settlement=settled)
+        match clean:
+            case ApprovalAsk():
+                return msgspec.structs.replace(
+                    clean, key=self._key(clean.key), manifest=self._optional(clean.manifest)
+                )
+            case QuestionAsk():
+                choices = tuple(self.text(choice) for choice in clean.choices)
+                return msgspec.structs.replace(clean, key=self._key(clean.key), choices=choices)
+            case UncertainAsk():
+                return clean
+            case _:
+                assert_never(clean)
+
+    def _key(self, key: str | None) -> str | None:
+        """Return a key, or nothing if it holds a secret: its ask has an id, too."""
+        return key if key is None or self.text(key) == key else None
 
     def call(self, call: Call) -> Call:
         """Return a call as it may leave the store."""
@@ -320,17 +337,17 @@ def is_tame(pattern: str) -> bool:
     )
 
 
-_CLASS = re.compile(r"\[\^?\]?[^\]]*\]")
-_REPEATS = re.compile(r"[*+]|\{[0-9]*,[0-9]*\}")
-_GROUP = re.compile(r"\((?:\?(?:P<\w+>|[:=!>]|<[=!]|[a-z]+:))?([^()]*)\)([*+?]|\{[0-9,]*\})?")
+_CLASS = r"\[\^?\]?[^\]]*\]"
+_REPEATS = r"[*+]|\{[0-9]*,[0-9]*\}"
+_GROUP = r"\((?:\?(?:P<\w+>|[:=!>]|<[=!]|[a-z]+:))?([^()]*)\)([*+?]|\{[0-9,]*\})?"
 
 
 def _is_plain(pattern: str) -> bool:
     """Look at a pattern without escapes: no group repeats that holds a repetition or a choice."""
-    pattern = _CLASS.sub("a", pattern)
-    if len(_REPEATS.findall(pattern)) > _MOST_QUANTIFIERS:
+    pattern = re.sub(_CLASS, "a", pattern)
+    if len(re.findall(_REPEATS, pattern)) > _MOST_QUANTIFIERS:
         return False
-    while group := _GROUP.search(pattern):
+    while group := re.search(_GROUP, pattern):
         is_loose = bool(re.search(r"[*+?|{#]", group[1]))
         if is_loose and group[2] and group[2] != "?":
             return False

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from adjourn.core.ask import Ask, AskKind, Reply, Verb, refuse_settled
+from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, Reply, Verb, require_open
 from adjourn.core.errors import Conflict, Misuse, NotAllowed
 from adjourn.core.text.render import visible
 
@@ -23,6 +23,8 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[str, ...] = ()
     value: str | None = None
     reason: str | None = None
+    limits: dict[str, str] = {}  # of the built-in agent, from now on
+    override: str | None = None
 
     @property
     def decides(self) -> bool:
@@ -38,6 +40,13 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
 PLAIN = Resumption()
 
 
+class FollowUp(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person said to an agent that had left, and how many reviews came before it."""
+
+    text: str
+    reviews: int = 0
+
+
 def replies_of(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
     """Turn the words into replies to the asks of a task's last run."""
     if resumption.decides and resumption.answers_something:
@@ -48,6 +57,11 @@ def replies_of(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
     if not resumption.decides and (resumption.value is not None or resumption.reason is not None):
         raise Misuse(
             "--value and --reason go with a decision on a call", way_out="adjourn resume --help"
+        )
+    if resumption.override is not None and len(resumption.approve) != 1:
+        raise Misuse(
+            "--override goes with one --approve TC: name the one call that runs all the same",
+            way_out="adjourn resume --help",
         )
     if resumption.decides:
         return _decisions(resumption, asks)
@@ -65,7 +79,7 @@ def _decisions(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
     rejected = {_named(word, asks).id for word in resumption.reject}
     if approved & rejected:
         raise Misuse("a call cannot be both approved and rejected", way_out="adjourn resume --help")
-    pending = [ask for ask in asks if ask.is_open and ask.kind is AskKind.APPROVAL]
+    pending = [ask for ask in asks if ask.is_open and isinstance(ask, ApprovalAsk)]
     if not pending:
         raise Conflict("no call is pending", way_out="adjourn inbox")
     covered = [
@@ -74,13 +88,15 @@ def _decisions(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
         if not resumption.approve_all or ask.id in approved | rejected or not ask.terms.by_name
     ]
     if not covered:
-        sentence = (
-            f"the policy never allows {pending[0].tool_call_id}:"
-            " --approve-all does not cover it, it must be named"
-        )
+        first = pending[0]
+        way_out = f"adjourn resume {first.task_id} --approve {first.tool_call_id}"
+        if first.terms.override:
+            raise NotAllowed(
+                f"your policy says never: --approve-all does not cover {first.tool_call_id}",
+                way_out=f'{way_out} --override "why it must run"',
+            )
         raise NotAllowed(
-            sentence,
-            way_out=f"adjourn resume {pending[0].task_id} --approve {pending[0].tool_call_id}",
+            f"--approve-all does not cover {first.tool_call_id}: it must be named", way_out=way_out
         )
     return [_decision(resumption, ask, approved=approved, rejected=rejected) for ask in covered]
 
@@ -88,17 +104,18 @@ def _decisions(resumption: Resumption, asks: Sequence[Ask]) -> list[Reply]:
 def _decision(resumption: Resumption, ask: Ask, *, approved: set[str], rejected: set[str]) -> Reply:
     is_approved = ask.id in approved or (resumption.approve_all and ask.id not in rejected)
     if is_approved:
-        return Reply(ask_id=ask.id, verb=Verb.APPROVE, text=resumption.value)
+        override = msgspec.UNSET if resumption.override is None else resumption.override
+        return Reply(ask_id=ask.id, verb=Verb.APPROVE, text=resumption.value, override=override)
     return Reply(ask_id=ask.id, verb=Verb.REJECT, text=resumption.reason)
 
 
-def _named(word: str, asks: Sequence[Ask]) -> Ask:
-    for ask in asks:
-        if ask.kind is AskKind.APPROVAL and word in {ask.tool_call_id, ask.id}:
-            return ask if ask.is_open else refuse_settled(ask)
-    pending = ", ".join(
-        visible(ask.tool_call_id) for ask in asks if ask.is_open and ask.kind is AskKind.APPROVAL
-    )
+def _named(word: str, asks: Sequence[Ask]) -> ApprovalAsk:
+    approvals = [ask for ask in asks if isinstance(ask, ApprovalAsk)]
+    for ask in approvals:
+        if word in {ask.tool_call_id, ask.id}:
+            require_open(ask)
+            return ask
+    pending = ", ".join(visible(ask.tool_call_id) for ask in approvals if ask.is_open)
     if not pending:
         raise Conflict("no call is pending", way_out="adjourn inbox")
     raise Misuse(
@@ -107,24 +124,24 @@ def _named(word: str, asks: Sequence[Ask]) -> Ask:
 
 
 def _the_answer(text: str, asks: Sequence[Ask]) -> Reply:
-    questions = [ask for ask in asks if ask.kind is AskKind.QUESTION]
+    questions = [ask for ask in asks if isinstance(ask, QuestionAsk)]
     unanswered = [ask for ask in questions if ask.is_open]
     if len(unanswered) == 1:
         return Reply(ask_id=unanswered[0].id, verb=Verb.ANSWER, text=text)
     if not unanswered and questions:
-        refuse_settled(questions[-1])
-    keys = ", ".join(visible(ask.key or ask.id) for ask in unanswered) or "none"
+        require_open(questions[-1])
+    keys = ", ".join(visible(ask.name) for ask in unanswered) or "none"
     way_out = "say --answer KEY=TEXT for each" if unanswered else "leave the text out"
     raise Misuse(f"a text needs exactly one open question; open: {keys}", way_out=way_out)
 
 
 def _keyed_answer(words: str, asks: Sequence[Ask]) -> Reply:
-    open_keys = [ask for ask in asks if ask.is_open and ask.kind is AskKind.QUESTION]
+    open_keys = [ask for ask in asks if ask.is_open and isinstance(ask, QuestionAsk)]
     for ask in open_keys:
         for name in (ask.key, ask.id):
             if name and words.startswith(f"{name}="):
                 return Reply(ask_id=ask.id, verb=Verb.ANSWER, text=words.removeprefix(f"{name}="))
-    keys = ", ".join(visible(ask.key or ask.id) for ask in open_keys) or "none"
+    keys = ", ".join(visible(ask.name) for ask in open_keys) or "none"
     raise Misuse(
         f"--answer {visible(words)} fits no open question; open: {keys}",
         way_out="say --answer KEY=TEXT",

@@ -35,6 +35,7 @@ class Move(StrEnum):
     REFUSE = "refuse"
     ACCEPT = "accept"
     RESUME = "resume"
+    FOLLOW_UP = "follow_up"
     RESTART = "restart"
     CANCEL = "cancel"
 
@@ -66,12 +67,15 @@ TRANSITIONS: dict[tuple[TaskState, Move], TaskState] = {
     (TaskState.PAUSED, Move.RESUME): TaskState.QUEUED,
     (TaskState.PAUSED, Move.RESTART): TaskState.QUEUED,
     (TaskState.PAUSED, Move.CANCEL): TaskState.CANCELED,
+    # A person has more to say to an agent that was done
+    (TaskState.SUCCEEDED, Move.FOLLOW_UP): TaskState.QUEUED,
     (TaskState.SUCCEEDED, Move.RESTART): TaskState.QUEUED,
     (TaskState.FAILED, Move.RESTART): TaskState.QUEUED,
     (TaskState.CANCELED, Move.RESTART): TaskState.QUEUED,
 }
 
 ENDED = frozenset({TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELED})
+UNFINISHED = (TaskState.QUEUED, TaskState.RUNNING, TaskState.WAITING, TaskState.PAUSED)
 
 
 class CallState(StrEnum):

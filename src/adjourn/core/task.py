@@ -40,7 +40,9 @@ class PauseReason(StrEnum):
 
     TOOL_APPROVAL_REQUIRED = "tool_approval_required"
     INPUT_REQUIRED = "input_required"
-    USER_INTERRUPT = "user_interrupt"
+    USER_INTERRUPT = "user_interrupt"  # by a person, or by a signal
+    UNAVAILABLE = "unavailable"  # a service that the agent needs is away, or refuses
+    LIMIT_REACHED = "limit_reached"  # steps, tokens, cost, context, or a loop
 
 
 class RunState(StrEnum):
@@ -70,6 +72,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires_after: Milliseconds | None = None
     parent_run: str | None = None
     pause_on_approval: bool = False
+    asks_by_exit_code: bool = True  # whether exit codes 10 and 90 without asks ask for approval
     policy: str | None = None  # the digest of the policy it was started under
     plan: str | None = None  # the path of the plan that it belongs to
     item: str | None = None  # its id in that plan

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from adjourn.core.agent.calls import CallResult, Held, Proposed, Report
-from adjourn.core.ask import Ask, Question
+from adjourn.core.ask import Ask, Question, QuestionAsk
 from adjourn.core.call import Call
 from adjourn.core.task import Run, Task
 
@@ -18,7 +18,8 @@ class Drive(Protocol):
     task: Task
     run: Run
     place: str  # a private directory of the run
-    # What reviewers wanted changed in the work of earlier runs of the session, the newest last
+    # What people said to the agent after earlier runs of the session, the newest last: what
+    # reviewers want changed, and the texts of resumes
     feedback: Sequence[str]
 
     @property
@@ -57,7 +58,7 @@ class Drive(Protocol):
         """Record what became of a call that was handed out."""
         ...
 
-    def ask(self, question: Question) -> Ask:
+    def ask(self, question: Question) -> QuestionAsk:
         """Register a question, or find it again with its answer."""
         ...
 
@@ -87,6 +88,10 @@ class Drive(Protocol):
 
     def session(self, ref: str, *, resumable: bool) -> None:
         """Record the provider's name of its session, and whether it could be resumed right now."""
+        ...
+
+    def note_step(self, number: int) -> None:
+        """Tell whoever wants to hear it that the model has answered for the n-th time."""
         ...
 
     def report(self, report: Report) -> None:

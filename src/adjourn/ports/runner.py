@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import msgspec
 
 from adjourn.core.agent.calls import Look
+from adjourn.core.errors import Misuse
 from adjourn.core.task import Spec
 from adjourn.ports.drive import Drive
 
@@ -78,6 +79,7 @@ class RunnerKind(msgspec.Struct, frozen=True, kw_only=True):
     driver: str = ""  # makes the AgentDriver; without one it is a plain command
     options: str = ""  # reads and checks `--option`, before anything is recorded
     config_table: str = ""  # which table of the user's config `options` gets
+    limits: str = ""  # returns kept options with other limits, where a resume may change them
     session_check: str = ""  # looks whether a session that lies outside of the store can go on
     doctor: str = ""  # returns what the installed program can do, or None if there is none
     exits: str = ""  # makes the Runner of ports/world that knows what its exits mean, if not ours
@@ -89,6 +91,14 @@ class RunnerKind(msgspec.Struct, frozen=True, kw_only=True):
     def has_session(self) -> bool:
         """Whether its session lies outside of the store, in files of the agent's own."""
         return bool(self.session_check)
+
+    @property
+    def is_gated_by_default(self) -> bool:
+        """Whether its calls wait for approval unless somebody says otherwise.
+
+        An agent of others makes its calls itself: nothing but the gate stands before them.
+        """
+        return bool(self.driver) and self.makes_calls
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -106,6 +116,17 @@ class RunnerKind(msgspec.Struct, frozen=True, kw_only=True):
         """Return the options that a new task keeps, or raise Misuse."""
         options: msgspec.Struct = load(self.options)(given, environment, table)
         return options
+
+    def with_limits(self, setup: bytes, given: Mapping[str, str]) -> bytes:
+        """Return kept options with other limits, or raise Misuse."""
+        if not self.limits:
+            flag = f"--{next(iter(given)).replace('_', '-')}"
+            raise Misuse(
+                f"{flag} is a limit of the built-in agent, and this task runs {self.name}",
+                way_out="adjourn resume --help",
+            )
+        changed: bytes = load(self.limits)(setup, given)
+        return changed
 
     def check_session(self, spec: Spec, session: LeftSession) -> Iterator[Look]:
         """Say what a resume needs, and whether it is there. It changes nothing."""

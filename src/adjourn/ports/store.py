@@ -8,6 +8,7 @@ import msgspec
 
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call
+from adjourn.core.errors import UnreadableRow
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Milliseconds, Run, Task
 from adjourn.core.trail.events import Event, Happened, Sealed
@@ -28,7 +29,16 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class View(Protocol):
-    """What can be read, all of one moment."""
+    """What can be read, all of one moment.
+
+    Lists over several tasks leave out what cannot be read, and it stands in `unreadable`. What is
+    read of one task raises UnreadableRow.
+    """
+
+    @property
+    def unreadable(self) -> dict[str, UnreadableRow]:
+        """What lists of this store's views left out so far, by its sentence."""
+        ...
 
     def task(self, task_id: str) -> Task:
         """Return the task, or raise NotFound."""
@@ -69,6 +79,10 @@ class View(Protocol):
 
     def run(self, task_id: str, number: int) -> Run:
         """Return one run, or raise NotFound."""
+        ...
+
+    def current_runs(self) -> list[Run]:
+        """Return the last run of every task that is running."""
         ...
 
     def runs(self, task_id: str) -> list[Run]:
@@ -356,6 +370,11 @@ class Listener(Protocol):
 
 class Store(Protocol):
     """Keeps tasks. It knows nothing of the rules that move them."""
+
+    @property
+    def unreadable(self) -> dict[str, UnreadableRow]:
+        """What was left out so far because it cannot be read, by its sentence."""
+        ...
 
     def read(self) -> AbstractContextManager[View]:
         """Open a view of one moment."""

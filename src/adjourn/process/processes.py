@@ -9,13 +9,14 @@ import msgspec
 from adjourn.core.clarification import Left
 from adjourn.core.outcome import Exit
 from adjourn.core.task import ProcessId, number_of_run, task_of_run
+from adjourn.core.text.render import spelled
 from adjourn.ports.world import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
 from adjourn.process.identity import boot_id
 from adjourn.process.shim import ShimFailed, adopt, holds_lock, read_record, read_result
 from adjourn.process.start_marks import leave_mark, name_of_mark, read_mark
 from adjourn.process.supervisors import LocalSupervisors, SharedSupervisors
 from adjourn.process.tree import kill_leftovers, remove_group
-from adjourn.system.files import open_plain, spelled
+from adjourn.system.files import open_plain
 from adjourn.system.run_files import RECORD, RESULT, run_directory
 
 _MOMENT = 0.3  # a shim whose gate was shut for good needs a few milliseconds to say so
@@ -133,7 +134,11 @@ class LocalProcesses(LocalSupervisors):
             if self._left_by and exit_.may_leave_asks
             else None
         )
-        return Ended(msgspec.structs.replace(exit_, output=last_output(place), left=left))
+        # What it said before it left is part of the ask for approval
+        errors = last_output(place, "stderr") if exit_.wants_a_person else ""
+        return Ended(
+            msgspec.structs.replace(exit_, output=last_output(place), errors=errors, left=left)
+        )
 
 
 class SharedProcesses(SharedSupervisors, LocalProcesses):

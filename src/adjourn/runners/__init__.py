@@ -23,6 +23,7 @@ OURS = {
         name="agent",
         driver="adjourn.runners.agent.driver:BuiltInAgent",
         options="adjourn.runners.agent.options:read_options",
+        limits="adjourn.runners.agent.options:with_limits",
         config_table="agent",
         is_read_only=True,
         makes_calls=False,

@@ -17,6 +17,7 @@ from adjourn.core.policy.judgement import Effect
 NEEDS_A_PERSON = frozenset({10, 90})
 _TRIES = 200
 _LINE = 2_000
+_LAST_LINES = 5
 
 
 class CommandRunner:
@@ -53,13 +54,16 @@ def _with_asks(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the 
 def _needs_a_person(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
     if standing.open_children or standing.ended_children:
         return Waits()
+    if not standing.asks_by_exit_code:
+        return Failed(ending(exit))
     manifest = last_json_object(exit.output)
     if standing.was_approved and manifest in {None, standing.approved_manifest}:
         return Failed(
             f"it was approved, and left with exit code {exit.code} again: does it read "
             "AUTO_APPROVAL?"
         )
-    return WantsApproval(manifest)
+    said = exit.errors if exit.errors.strip() else exit.output
+    return WantsApproval(manifest, None if manifest else last_lines(said))
 
 
 def ending(exit: Exit) -> str:  # noqa: A002 -- the word for it
@@ -71,6 +75,12 @@ def last_line(output: str) -> str | None:
     """Return the last line that says something."""
     lines = output.rstrip().rsplit("\n", 1)
     return lines[-1][-_LINE:] or None
+
+
+def last_lines(output: str) -> str | None:
+    """Return the last few lines of an output, in which an error mostly stands."""
+    lines = output.rstrip().splitlines()[-_LAST_LINES:]
+    return "\n".join(line[:_LINE] for line in lines) or None
 
 
 def last_json_object(output: str) -> str | None:

@@ -9,13 +9,22 @@ import sys
 from adjourn.core import exits
 from adjourn.core.outcome import Completed, Exit, Failed, Interrupted, Outcome, Standing, Waits
 from adjourn.core.policy.judgement import Effect
+from adjourn.core.task import PauseReason
 from adjourn.core.text.render import block
 from adjourn.runners.command import ending
 
-# What the system calls a failure for now: the task is paused, and can go on from where it is
-FOR_NOW = 75
+# A service that the agent needs is away, or refuses: what the system calls a failure for now. The
+# task is paused, and can go on from where it is.
+UNAVAILABLE = 75
+LIMIT_REACHED = 76  # the task is paused, and can go on when a person wants that
+STOPPED = 77  # somebody ended the agent's program; its session is as it was
 NO_STORE = 74  # what the system calls a failure to write: nothing could be put in order
 INTERRUPTED = 130  # what a driver says that was told to stop and has put all in order
+_CAUSES = {
+    UNAVAILABLE: PauseReason.UNAVAILABLE,
+    LIMIT_REACHED: PauseReason.LIMIT_REACHED,
+    STOPPED: PauseReason.USER_INTERRUPT,
+}
 _SIGNALS = 128  # a shell, and who catches a signal, adds its number to this
 
 
@@ -40,7 +49,9 @@ class DriverRunner:
         if exit.code == exits.COMPLETED and not standing.open_asks:
             return Completed(standing.told)
         why = standing.told or ending(exit)
-        return Interrupted(why) if exit.code == FOR_NOW else Failed(why)
+        if exit.code in _CAUSES:
+            return Interrupted(why, cause=_CAUSES[exit.code])
+        return Failed(why)
 
     def _death(self, signal: int | None, standing: Standing) -> Outcome:
         """Say what is left of a run whose driver was cut off.
@@ -49,9 +60,10 @@ class DriverRunner:
         """
         killed = f"the process that drives it was ended by signal {signal}"
         why = killed if signal else "the store could not be written to while it ran"
+        cause = PauseReason.USER_INTERRUPT if signal else PauseReason.UNAVAILABLE
         if self.effect is not Effect.READ_ONLY and not standing.resumable:
             return Failed(why)
-        return Waits() if standing.open_asks else Interrupted(why, died=True)
+        return Waits() if standing.open_asks else Interrupted(why, died=True, cause=cause)
 
 
 class StopRequest:

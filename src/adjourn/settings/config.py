@@ -47,7 +47,17 @@ def has_config() -> bool:
 
 
 WAY_OUT = "adjourn notify --check"
-KEYS = ("agent", "notify", "principal", "webhook", "allowed_signers", "revoked_signers", "redact")
+KEYS = (
+    "agent",
+    "notify",
+    "principal",
+    "webhook",
+    "allowed_signers",
+    "revoked_signers",
+    "redact",
+    "pause_on_approval",
+    "exit_codes",
+)
 _LARGEST = 1024 * 1024
 
 
@@ -134,3 +144,58 @@ def _parsed(path: str, content: bytes) -> dict[str, Any]:
             way_out="see docs/reference/config.md",
         )
     return parsed
+
+
+PAUSE_ON_APPROVAL = "ADJOURN_PAUSE_ON_APPROVAL"
+_YES_OR_NO = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "": False,
+}
+
+
+def wants_pauses() -> bool:
+    """Say whether the user wants to be asked wherever no flag says otherwise.
+
+    The environment says so, or `pause_on_approval` in the config.
+    """
+    if PAUSE_ON_APPROVAL in os.environ:
+        said = os.environ[PAUSE_ON_APPROVAL].lower()
+        if said not in _YES_OR_NO:
+            raise Misuse(
+                f"{PAUSE_ON_APPROVAL} is {said!r}: it must be 1 or 0",
+                way_out=f"export {PAUSE_ON_APPROVAL}=1",
+            )
+        return _YES_OR_NO[said]
+    if not has_config():
+        return False
+    config = read_config()
+    given = config.content.get("pause_on_approval", False)
+    if not isinstance(given, bool):
+        raise Misuse(
+            f"{config.path}: `pause_on_approval` must be true or false",
+            way_out="see docs/reference/config.md",
+        )
+    return given
+
+
+EXIT_CODES = "ADJOURN_EXIT_CODES"
+
+
+def exit_codes_setting() -> str:
+    """Return what exit codes 10 and 90 of a command that asked nothing mean: `ask` or `none`.
+
+    The environment says so, or `exit_codes` in the config.
+    """
+    config = read_config() if EXIT_CODES not in os.environ and has_config() else None
+    given = config.content.get("exit_codes", "ask") if config else os.environ.get(EXIT_CODES, "ask")
+    if given not in ("ask", "none"):
+        where = f"{config.path}: `exit_codes`" if config else EXIT_CODES
+        raise Misuse(
+            f'{where} must be "ask" or "none"', way_out="adjourn run --exit-codes none -- COMMAND"
+        )
+    return str(given)

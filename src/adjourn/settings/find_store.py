@@ -33,6 +33,12 @@ def place_for_a_new_store(start: str) -> str:
     return os.path.join(next(repositories, start), STORE)
 
 
+def repository_of(start: str) -> str | None:
+    """Return the root of the git repository around a directory, if there is one."""
+    owners = _trusted_owners(start)
+    return next((place for place in _upwards(start) if _is_repository(place, owners)), None)
+
+
 def nearest_policy(name: str, workspace: str) -> str | None:
     """Return the nearest policy file of a project, in a workspace or above.
 

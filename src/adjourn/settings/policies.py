@@ -3,11 +3,11 @@
 import os
 import stat
 
-from adjourn.core.documents import spelled
 from adjourn.core.errors import BadPolicy
 from adjourn.core.policy.judgement import Never
 from adjourn.core.policy.policy import NO_POLICY, Allowance, Include, Origin, Policy, Source
 from adjourn.core.policy.rule import Rule
+from adjourn.core.text.render import spelled
 from adjourn.core.text.toml import Problem
 from adjourn.settings.config import config_directory
 from adjourn.settings.find_store import (

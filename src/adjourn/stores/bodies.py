@@ -4,6 +4,7 @@ import msgspec
 
 from adjourn.core.call import Word, exact, portable
 from adjourn.core.digest import sha256
+from adjourn.core.errors import UnreadableRow
 from adjourn.core.task import Spec
 from adjourn.core.trail.events import Event, Sealed
 
@@ -63,19 +64,12 @@ def event_body(event: Event) -> bytes:
 
 
 def event_of(task_id: str, body: bytes) -> Event:
-    """Read an event back."""
-    event = _event_bodies.decode(body)
+    """Read an event back, or raise UnreadableRow."""
+    try:
+        event = _event_bodies.decode(body)
+    except (msgspec.MsgspecError, ValueError):
+        raise UnreadableRow.of("event", f"of task {task_id}") from None
     return Event(task_id=task_id, kind=event.kind, by=event.by, at=event.at, facts=event.facts)
-
-
-def moment_of(body: bytes) -> int:
-    """Return when an event happened."""
-    return _event_bodies.decode(body).at
-
-
-def author_of(body: bytes) -> str:
-    """Return whose doing an event was."""
-    return _event_bodies.decode(body).by
 
 
 def sealed_of(

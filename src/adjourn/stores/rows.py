@@ -3,22 +3,20 @@
 How rows are numbered and found, the trail, what tasks keep.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call
-from adjourn.core.errors import NotFound
+from adjourn.core.errors import NotFound, UnreadableRow
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run, Task, number_of_run, run_id, task_of_run
 from adjourn.core.trail.events import GENESIS, Event, Happened, Sealed, link_after
 from adjourn.stores.bodies import (
-    author_of,
     event_of,
     intact_event,
-    moment_of,
     name_or_none,
     prefix_range,
     sealed_of,
@@ -37,13 +35,19 @@ NEWEST = 1 << 62
 _OF_A_TASK = ("runs", "calls", "call_bodies", "asks", "ask_bodies", "turns", "messages")
 
 Values = tuple[Any, ...]  # what a database hands out; each reader gives it a type at once
+T = TypeVar("T")
 
 
 class StoreRows:
     """Reads and writes rows by the names of statements; each database says how one is run.
 
     A task has a number. What belongs to it has that number times 2^20 plus a number of its own.
+
+    Lists over several tasks leave out what cannot be read, so that one bad row keeps nobody from
+    all others. What is read of one task raises UnreadableRow: nothing is done by half of it.
     """
+
+    unreadable: dict[str, UnreadableRow]  # what was left out, of all views of the store
 
     def _all(self, query: str, *values: object) -> list[Values]:
         """Run a statement and return its rows."""
@@ -75,6 +79,28 @@ class StoreRows:
         first = self._no(task_id) << BITS
         return first, first + LAST
 
+    def _readable(self, read: Callable[[Values], T], rows: Iterable[Values]) -> list[T]:
+        """Return what rows hold, without what cannot be read."""
+        found: list[T] = []
+        for row in rows:
+            try:
+                found.append(read(row))
+            except UnreadableRow as error:
+                error.note_in(self.unreadable)
+        return found
+
+    def _page(
+        self, read: Callable[[Values], T], limit: int, fetch: Callable[[int], list[Values]]
+    ) -> list[T]:
+        """Return so many that can be read; others are left out and do not count."""
+        wanted = fetched = most(limit)
+        while True:
+            rows = fetch(fetched)
+            found = self._readable(read, rows)
+            if len(found) >= wanted or len(rows) < fetched:
+                return found[:wanted]
+            fetched += 2 * (wanted - len(found))
+
     # --- tasks ------------------------------------------------------------------------------------
 
     def _task(self, row: Values) -> Task:
@@ -91,21 +117,28 @@ class StoreRows:
     def tasks(
         self, *, states: Sequence[TaskState] = (), limit: int, before: str | None = None
     ) -> list[Task]:
-        place, limit = self._no(before) if before else NEWEST, most(limit)
-        if not states:
-            return [self._task(row) for row in self._all("tasks_before", place, limit)]
-        found = [
-            row
-            for state in states
-            for row in self._all("tasks_in_state_before", state.value, place, limit)
-        ]
-        return [self._task(row) for row in sorted(found, key=lambda row: -row[0])[:limit]]
+        place = self._no(before) if before else NEWEST
+
+        def fetch(count: int) -> list[Values]:
+            if not states:
+                return self._all("tasks_before", place, count)
+            found = [
+                row
+                for state in states
+                for row in self._all("tasks_in_state_before", state.value, place, count)
+            ]
+            return sorted(found, key=lambda row: -row[0])[:count]
+
+        return self._page(self._task, limit, fetch)
+
+    def running(self) -> list[Task]:
+        raise NotImplementedError
 
     def unwanted(self) -> set[str]:
         return {row[0] for row in self._all("unwanted_tasks")}
 
     def queued(self, *, pool: str, limit: int) -> list[Task]:
-        return [self._task(row) for row in self._all("queued", pool, most(limit))]
+        return self._page(self._task, limit, lambda count: self._all("queued", pool, count))
 
     # --- runs and calls ---------------------------------------------------------------------------
 
@@ -122,6 +155,11 @@ class StoreRows:
         if row is None:
             raise NotFound(f"no run {run_id(task_id, number)}", way_out=f"adjourn runs {task_id}")
         return self._run_of(task_id, row)
+
+    def current_runs(self) -> list[Run]:
+        return self._readable(
+            lambda row: self.run(*row), [(task.id, task.runs) for task in self.running()]
+        )
 
     def runs(self, task_id: str) -> list[Run]:
         return [self._run_of(task_id, row) for row in self._all("runs", *self._span(task_id))]
@@ -193,18 +231,22 @@ class StoreRows:
         self, *, limit: int, after: str | None = None, awake_at: int | None = None
     ) -> list[Ask]:
         place = self._named("ask_place", after) if after else (-1, -1)
-        if awake_at is None:
-            return self._asks("open_asks", *place, most(limit))
-        return self._asks("awake_asks", *place, most(limit), awake_at)
+
+        def fetch(count: int) -> list[Values]:
+            if awake_at is None:
+                return self._all("open_asks", *place, count)
+            return self._all("awake_asks", *place, count, awake_at)
+
+        return self._page(self._ask, limit, fetch)
 
     def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
-        return self._asks("snoozed_asks", now, most(limit))
+        return self._page(self._ask, limit, lambda count: self._all("snoozed_asks", now, count))
 
     def count_snoozed_asks(self, *, now: int) -> int:
         return self._count("count_snoozed_asks", now)
 
     def expired_asks(self, *, now: int) -> list[Ask]:
-        return self._asks("expired_asks", now)
+        return self._readable(self._ask, self._all("expired_asks", now))
 
     def count_open_asks(self) -> int:
         return self._count("count_open_asks")
@@ -284,7 +326,7 @@ class StoreRows:
         if row is None:  # it was made in this very transaction
             self._write_events()
             row = self._one("first_event", self._no(task_id))
-        return author_of(row[0]) if row and row[0] is not None else ""
+        return event_of(task_id, row[0]).by if row and row[0] is not None else ""
 
     def beginning(self, task_id: str) -> Event | None:
         no = self._no(task_id)
@@ -308,14 +350,17 @@ class StoreRows:
 
     def events(self, task_id: str) -> list[Event]:
         self._write_events()
-        return [event_of(task_id, body) for (body,) in self._all("events", self._no(task_id))]
+        rows = self._all("events", self._no(task_id))
+        return self._readable(lambda row: event_of(task_id, row[0]), rows)
 
     def last_events(self, task_id: str, *, limit: int) -> list[Happened]:
         self._write_events()
-        rows = self._all("last_events", self._no(task_id), most(limit))
-        return [
-            Happened(place=no, event=event_of(task_id, body), seal=seal) for no, body, seal in rows
-        ]
+        no = self._no(task_id)
+        return self._page(
+            lambda row: Happened(place=row[0], event=event_of(task_id, row[1]), seal=row[2]),
+            limit,
+            lambda count: self._all("last_events", no, count),
+        )
 
     def trail(self, *, after: int = 0, limit: int = -1) -> list[Sealed]:
         self._write_events()
@@ -323,18 +368,19 @@ class StoreRows:
 
     def happened(self, *, after: int, limit: int) -> list[Happened]:
         self._write_events()
-        rows = self._all("happened", after, most(limit))
-        return [
-            Happened(place=no, event=event_of(task_id, body), seal=seal)
-            for no, task_id, body, seal in rows
-        ]
+        return self._page(
+            lambda row: Happened(place=row[0], event=event_of(row[1], row[2]), seal=row[3]),
+            limit,
+            lambda count: self._all("happened", after, count),
+        )
 
     def place_before(self, moment: int) -> int:
         self._write_events()
         place = NEWEST
         while page := self._all("events_before", place):
             for no, body in page:
-                if moment_of(body) < moment:
+                event = intact_event("", body)
+                if event and event.at < moment:
                     return int(no)
             place = page[-1][0]
         return 0
@@ -360,7 +406,11 @@ class StoreRows:
         from adjourn.core.outbox import Outbox
 
         row = self._one("outbox", notifier)
-        return msgspec.msgpack.decode(row[0], type=Outbox) if row else None
+        try:
+            return msgspec.msgpack.decode(row[0], type=Outbox) if row else None
+        except (msgspec.MsgspecError, ValueError):
+            UnreadableRow.of("outbox", notifier).note_in(self.unreadable)
+            return None
 
     def save_outbox(self, notifier: str, outbox: "Outbox") -> None:
         self._execute("save_outbox", notifier, msgspec.msgpack.encode(outbox))

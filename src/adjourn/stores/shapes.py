@@ -9,9 +9,14 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from adjourn.core.task import ProcessId
+from adjourn.core.ask import ApprovalAsk, Ask, AskKind, QuestionAsk, Terms, UncertainAsk
+from adjourn.core.errors import UnreadableRow
+from adjourn.core.states import AskState
+from adjourn.core.task import Milliseconds, ProcessId
+from adjourn.stores.bodies import spec_body, spec_of
 
 Value = TypeVar("Value", bound=msgspec.Struct)
+Made = TypeVar("Made")
 Fields = dict[str, Any]
 _fields = msgspec.msgpack.Decoder(Fields)
 _processes = msgspec.json.Decoder(ProcessId)
@@ -31,21 +36,31 @@ def _encode_process(shim: ProcessId) -> str:
 HEXADECIMAL = Column(bytes.fromhex, bytes.hex)  # digests: half as long as bytes
 PROCESS = Column(_encode_process, _processes.decode)
 FLAG = Column(int, bool)
+SPEC = Column(spec_body, spec_of)
+# What damaged bytes and columns make of a decoder, whatever they are
+_DAMAGED = (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 class Shape(Generic[Value]):
-    """Takes values of one kind apart, and puts them together again."""
+    """Takes values of one kind apart, and puts them together again.
+
+    `called` names a value by its fields, also if it cannot be read.
+    """
 
     def __init__(
         self,
         kind: type[Value],
         *,
+        called: str,
         columns: tuple[str, ...],
         apart: tuple[str, ...] = (),
         known: tuple[str, ...] = (),
         as_column: Mapping[str, Column] | None = None,
+        read_body: Callable[[bytes], Fields] = _fields.decode,
     ) -> None:
         self._kind = kind
+        self._called = called
+        self._read_body = read_body
         self._columns = columns
         self._apart = apart
         self._special = as_column or {}
@@ -72,15 +87,102 @@ class Shape(Generic[Value]):
         return msgspec.msgpack.encode({field: getattr(value, field) for field in self._apart})
 
     def value(self, columns: Iterable[Any], *bodies: bytes, **known: Any) -> Value:
-        """Put a value together.
+        """Put a value together, or raise UnreadableRow with its name."""
+        return self.made(self._convert, columns, *bodies, **known)
 
-        What a column says counts, whatever a body says, and of two bodies the later.
+    def _convert(self, fields: Fields) -> Value:
+        return msgspec.convert(fields, self._kind)
+
+    def made(
+        self,
+        make: Callable[[Fields], Made],
+        columns: Iterable[Any],
+        *bodies: bytes,
+        **known: Any,
+    ) -> Made:
+        """Return what `make` makes of the fields of a row.
+
+        What a column says counts, whatever a body says, and of two bodies the later. What cannot
+        be read raises UnreadableRow, with its name.
         """
         fields: Fields = {}
-        for body in bodies:
-            fields |= _fields.decode(body)
-        fields |= zip(self._columns, columns, strict=True)
-        for field, special in self._special.items():
-            if fields[field] is not None:
-                fields[field] = special.decode(fields[field])
-        return msgspec.convert(fields | known, self._kind)
+        named = dict(zip(self._columns, columns, strict=True)) | known
+        try:
+            for body in bodies:
+                fields |= self._read_body(body)
+            fields |= named
+            for field, special in self._special.items():
+                if fields[field] is not None:
+                    fields[field] = special.decode(fields[field])
+            return make(fields)
+        except _DAMAGED:
+            kind = self._kind.__name__.removesuffix("Row").lower()
+            raise UnreadableRow.of(kind, self._called.format_map(named)) from None
+
+
+# --- asks -----------------------------------------------------------------------------------------
+
+_KINDS: dict[str, type[Ask]] = {
+    AskKind.APPROVAL: ApprovalAsk,
+    AskKind.QUESTION: QuestionAsk,
+    AskKind.UNCERTAIN: UncertainAsk,
+}
+# Stands for who settled an ask if its row does not say: only a row that was tampered with does not
+_UNKNOWN = "unknown"
+
+
+class AskRow(msgspec.Struct, frozen=True, kw_only=True):
+    """An ask of any kind, as the tables have it: what a kind does not have is as it is here."""
+
+    id: str
+    task_id: str
+    number: int
+    run: int
+    kind: AskKind
+    prompt: str
+    created_at: Milliseconds
+    state: AskState
+    key: str | None = None
+    slot: str | None = None
+    choices: tuple[str, ...] = ()
+    call: int | None = None
+    manifest: str | None = None
+    gate: bool = False
+    terms: Terms = Terms()
+    replaces: str | None = None
+    label: str | None = None
+    review: bool = False
+    level: str | None = None
+    snoozed_until: Milliseconds | None = None
+    expires_at: Milliseconds | None = None
+    settled_at: Milliseconds | None = None
+    settled_by: str | None = None
+    reply: str | None = None
+
+
+def row_of(ask: Ask) -> AskRow:
+    """Return an ask as it lies in its row."""
+    row = msgspec.convert(ask, AskRow, from_attributes=True)
+    settled = ask.settlement
+    if settled is None:
+        return row
+    return msgspec.structs.replace(
+        row, settled_at=settled.at, settled_by=settled.by, level=settled.level
+    )
+
+
+def ask_of(fields: Fields) -> Ask:
+    """Return the ask that the fields of a row make.
+
+    Its kind says which type that is. Fields that the type does not have are passed over.
+    """
+    by = fields["settled_by"]
+    if fields["state"] != AskState.PENDING:
+        fields["settlement"] = {
+            "state": fields["state"],
+            "at": fields["settled_at"],
+            "by": _UNKNOWN if by is None else by,
+            "reply": fields["reply"],
+            "level": fields["level"],
+        }
+    return msgspec.convert(fields, _KINDS[fields["kind"]])

@@ -9,7 +9,7 @@ import msgspec
 
 from adjourn.controller.controller import Controller
 from adjourn.core.documents import plain_json
-from adjourn.core.errors import NotFound, StoreProblem
+from adjourn.core.errors import NotFound, StoreProblem, UnreadableRow
 from adjourn.core.outbox import Outbox
 from adjourn.core.redact import Redactor, plainly
 from adjourn.core.task import Milliseconds
@@ -167,6 +167,8 @@ class Sender:
             return None  # its task was pruned just now: there is nothing left to tell
         except StoreProblem:
             raise
+        except UnreadableRow as error:
+            return error.sentence
         except NotDelivered as refusal:
             return str(refusal)
         except Exception as defect:  # noqa: BLE001 -- one document that cannot be made must not keep all others back

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from adjourn.controller.controller import Controller
-from adjourn.core.ask import Principal
+from adjourn.core.ask import Principal, is_review
 from adjourn.core.errors import Conflict, WorkspaceBusy
 from adjourn.core.plan.plan import ItemState, Plan, Progress, Stand, words_of
 from adjourn.core.review import Approved, review_of
@@ -105,5 +105,5 @@ class Execution:
 
     def _is_told_to_stop(self, task: Task) -> bool:
         with self._controller.store.read() as view:
-            reviews = [ask for ask in view.asks_of_run(task.id, task.runs) if ask.review]
+            reviews = [ask for ask in view.asks_of_run(task.id, task.runs) if is_review(ask)]
         return any(review_of(ask.reply) == Approved(stops=True) for ask in reviews)

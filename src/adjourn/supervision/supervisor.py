@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from adjourn.clarifications import exchange
-from adjourn.clarifications.protocol_files import left_by
 from adjourn.controller.agents import UNMARKED
 from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
@@ -24,7 +22,7 @@ from adjourn.core.task import TRIES, Run, RunState, Task
 from adjourn.ports.leases import RunLeases
 from adjourn.ports.world import Ended, NeverStarted, NewId, Vanished
 from adjourn.process.forks.client import ForkServer
-from adjourn.process.processes import LocalProcesses, set_aside
+from adjourn.process.processes import LeftBy, LocalProcesses, set_aside
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines, why_failed
 from adjourn.process.supervisors import SupervisorRecord, supervisor_lock
 from adjourn.supervision import workspace_notes
@@ -33,7 +31,7 @@ from adjourn.supervision.wait import require_workspace, wait_until
 from adjourn.system import lock
 from adjourn.system.files import private_directory, write_all
 from adjourn.system.poll import CHECK_SECONDS, OUTPUT_SECONDS, Poll
-from adjourn.system.run_files import run_directory, runs_directory
+from adjourn.system.run_files import has_clarifications, run_directory, runs_directory
 from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import Signals, deferred_signals
 
@@ -63,6 +61,7 @@ class Supervisor:
         new_id: NewId,
         own: str | None,
         about: SupervisorRecord,
+        left_by: LeftBy,
         tries: int = TRIES,
         start_leases: Callable[[str], RunLeases] | None = None,
     ) -> None:
@@ -265,9 +264,14 @@ class Supervisor:
         private_directory(runs_directory(self._root))
         set_aside(directory)
         private_directory(directory)
-        answers = exchange.prepare_run(self._controller, self._root, run, place=directory)
-        if claimed.task.spec.review:
-            answers |= exchange.prepare_feedback(self._controller, run, place=directory)
+        answers: dict[str, str] = {}
+        if has_clarifications(self._root) or claimed.task.spec.review:
+            # Most tasks ask nothing by files (bench resume)
+            from adjourn.clarifications import exchange
+
+            answers = exchange.prepare_run(self._controller, self._root, run, place=directory)
+            if claimed.task.spec.review:
+                answers |= exchange.prepare_feedback(self._controller, run, place=directory)
         key = self._controller.store.run_key(claimed.task.id)
         return self._shims.start(
             claimed,
@@ -314,8 +318,11 @@ class Supervisor:
             active.close()
             return self._give_back_unstarted(active.run, why=_DIED)
         # It runs: from here on it is watched, whatever else fails
-        with suppress(StoreProblem, OSError):
-            exchange.announce_resumed(self._controller, self._root, active.run)
+        if has_clarifications(self._root):
+            from adjourn.clarifications import exchange  # as above
+
+            with suppress(StoreProblem, OSError):
+                exchange.announce_resumed(self._controller, self._root, active.run)
         return active
 
     def give_back(self) -> None:
@@ -484,9 +491,14 @@ class Supervisor:
             state = Ended(Exit(interrupted=True))
         match state:
             case Ended(exit=exit):
-                exchange.clear_taken(self._controller, self._root, run.task_id)
-                ended = self._controller.runs.finish(run, exit)
-                exchange.close_run(self._controller, self._root, ended)
+                if not has_clarifications(self._root):
+                    ended = self._controller.runs.finish(run, exit)
+                else:
+                    from adjourn.clarifications import exchange  # as above
+
+                    exchange.clear_taken(self._controller, self._root, run.task_id)
+                    ended = self._controller.runs.finish(run, exit)
+                    exchange.close_run(self._controller, self._root, ended)
                 workspace_notes.note_left(self._controller, ended)
                 return ended
             case NeverStarted(why=why, is_refused=is_refused):

@@ -3,7 +3,7 @@
 import gc
 import time
 from collections.abc import Callable, Generator
-from contextlib import closing
+from contextlib import closing, suppress
 
 from adjourn.clarifications.exchange import recover, report_once, take_responses
 from adjourn.controller.controller import Controller
@@ -12,9 +12,11 @@ from adjourn.core.errors import (
     AdjournError,
     CannotResume,
     Conflict,
+    NotFound,
     NotStarted,
     StoreOlder,
     StoreProblem,
+    UnreadableRow,
     WorkspaceBusy,
 )
 from adjourn.core.redact import Redactor
@@ -77,6 +79,7 @@ class Worker:
         self._shortages: set[str] = set()
         self._lease_trouble: str | None = None
         self._listener_trouble: str | None = None
+        self._unreadable: set[str] = set()
         self._drain_deadline: float | None = None
         supervisor.on_shortage = self._log_shortage
 
@@ -120,6 +123,7 @@ class Worker:
             for task in recover(self._controller, self._root):
                 self._log("settled", task=task.id, state=task.state)
                 self._write_manifest(task)
+            self._log_unreadable()
             if not self._is_place_noted:  # from where it uses the store; only while nothing runs
                 by = self._controller.decisions.principal()
                 self._is_place_noted = self._controller.decisions.note_place(by)
@@ -128,6 +132,7 @@ class Worker:
                 self._adopt_orphans()
                 self._start_ready(signals)
             self._log_troubles(listener)
+            self._log_unreadable()
         except StoreProblem as error:
             if isinstance(error, StoreOlder):
                 # Whoever accepts that copy settles what has ended here. Not only the first of them
@@ -155,8 +160,13 @@ class Worker:
 
     def _write_manifest(self, task: Task) -> None:
         """Write the manifest of a task that has paused."""
+        try:
+            scene = self._controller.scene(task.id)
+        except UnreadableRow as error:
+            error.note_in(self._controller.store.unreadable)
+            return
         write_manifest(
-            self._controller.scene(task.id),
+            scene,
             root=self._root,
             commands=self._commands,
             redactor=self._redactor,
@@ -172,6 +182,9 @@ class Worker:
                 active = self._supervisor.adopt(run)
             except Conflict:
                 continue  # another worker was faster
+            except UnreadableRow as error:
+                error.note_in(self._controller.store.unreadable)
+                continue
             if active:
                 self._log("adopted", run=run.id)
                 self._watch(active)
@@ -182,12 +195,11 @@ class Worker:
             return
         if self._delays:
             with self._controller.store.read() as view:
-                queued = {
-                    task_id
-                    for task_id in self._delays
-                    for found in view.tasks_like(task_id)
-                    if view.task(found).state is TaskState.QUEUED
-                }
+                queued: set[str] = set()
+                for task_id in self._delays:
+                    with suppress(NotFound, UnreadableRow):
+                        if view.task(task_id).state is TaskState.QUEUED:
+                            queued.add(task_id)
             self._delays = {name: delay for name, delay in self._delays.items() if name in queued}
         now = time.monotonic()
         tries: dict[str, int] = {}
@@ -226,6 +238,9 @@ class Worker:
             # Should the task be the reason after all, the others are not kept by it
             self._delay(task.id, longest=_LONGEST_HOLD)
             raise
+        except UnreadableRow as error:
+            error.note_in(self._controller.store.unreadable)
+            return
         except AdjournError as error:
             again_in = self._delay(task.id)
             self._log("not_started", task=task.id, error=error.sentence, again_in=again_in)
@@ -297,6 +312,9 @@ class Worker:
             except Conflict as error:
                 self._log("taken_away", run=active.run.id, error=error.sentence)
                 self._supervisor.abandon(self._unwatch(fd))
+            except UnreadableRow as error:
+                error.note_in(self._controller.store.unreadable)
+                self._supervisor.abandon(self._unwatch(fd))
 
     def _pass_on_stops(self, stops: int) -> None:
         """Pass on requests to stop: a person's for one run, or ours for all of them."""
@@ -340,6 +358,9 @@ class Worker:
         except Conflict as error:
             self._log("taken_away", run=active.run.id, error=error.sentence)
             return
+        except UnreadableRow as error:
+            error.note_in(self._controller.store.unreadable)
+            return
         except NotStarted as error:
             self._delay(active.run.task_id, longest=_LONGEST_HOLD)
             self._hold_back(error)
@@ -363,6 +384,13 @@ class Worker:
         if self._listener_trouble not in {None, before}:
             way_out = f"it looks every {self._settings.poll_interval:g} s instead"
             self._log("cannot_listen", error=self._listener_trouble, way_out=way_out)
+
+    def _log_unreadable(self) -> None:
+        """Log once for each row that cannot be read. What it belongs to is left as it is."""
+        for sentence, error in self._controller.store.unreadable.items():
+            if sentence not in self._unreadable:
+                self._unreadable.add(sentence)
+                self._log("unreadable", **{error.kind: error.name}, way_out=error.way_out)
 
     def _log_store_problem(self, error: StoreProblem, **facts: object) -> None:
         self._log("store_error", **facts, error=error.sentence, way_out=error.way_out)

@@ -143,11 +143,6 @@ def read_owned(path: str, *, largest: int) -> OwnedFile | None:
     return OwnedFile(content=content, owner=about.st_uid)
 
 
-def spelled(path: str) -> str:
-    """Return a path, or a sentence with one, as JSON can hold it: what is not UTF-8 is escaped."""
-    return path.encode("utf-8", "backslashreplace").decode()
-
-
 def sync_directory(path: str) -> None:
     """Put a directory's entries on disk."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -28,16 +28,15 @@ _MOST_READERS = 6  # a script's interpreter may be a script
 _MOST_LINKS = 40
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _MFD_NOEXEC_SEAL = 0x8
-_SPELLED_BYTE = re.compile(r"\\u(dc[89a-f][0-9a-f])")  # a byte of a path that is not UTF-8
+_SPELLED_BYTE = r"\\u(dc[89a-f][0-9a-f])"  # a byte of a path that is not UTF-8
 
 _SHELLS = frozenset({"sh", "dash", "bash"})
-_SHELL_OPTIONS = re.compile(r"-[efu]+")
+_SHELL_OPTIONS = r"-[efu]+"
 # What a script does that would show it that it was sourced, or that asks for its own process by
 # name.
-_LOOKS_AT_ITSELF = re.compile(
-    rb"BASH_|FUNCNAME|\bcaller\b|\bRETURN\b|^return\b|\([ \t]*return\b|/proc/(?:self|\$)"
-    rb"|\$\{!|\$\{?_\b|\b(?:pidof|pgrep|pkill|killall|ps)\b|\0",
-    re.MULTILINE,
+_LOOKS_AT_ITSELF = (
+    rb"(?m)BASH_|FUNCNAME|\bcaller\b|\bRETURN\b|^return\b|\([ \t]*return\b|/proc/(?:self|\$)"
+    rb"|\$\{!|\$\{?_\b|\b(?:pidof|pgrep|pkill|killall|ps)\b|\0"
 )
 
 
@@ -108,7 +107,20 @@ class FileLookup:
                     )
                 searched.append(reader)
                 program = reader
+            if _starts_another(program):
+                return Interpreters(
+                    named, searched, f"what `{' '.join(words)}` starts was not found"
+                )
         return Interpreters(named, searched)
+
+
+def _starts_another(interpreter: str) -> bool:
+    """Return whether an interpreter is a wrapper, which finds on PATH what it starts."""
+    # Seldom needed: most interpreters are looked at once, and most commands only decide
+    from adjourn.core.policy.commands import is_starter
+
+    names = {os.path.basename(interpreter), os.path.basename(os.path.realpath(interpreter))}
+    return any(is_starter(name) for name in names - {"env"})
 
 
 def name_of(path: str) -> str:
@@ -171,7 +183,7 @@ def paths_of(name: str) -> list[str]:
 
     Where it has a backslash, there may be two.
     """
-    other = _SPELLED_BYTE.sub(lambda found: chr(int(found[1], 16)), name)
+    other = re.sub(_SPELLED_BYTE, lambda found: chr(int(found[1], 16)), name)
     return [path for path in dict.fromkeys((name, other)) if os.path.lexists(path)] or [name]
 
 
@@ -292,14 +304,14 @@ def _start_by_shell(
     if (
         real not in _SHELLS
         or os.path.basename(name) not in _SHELLS
-        or (options and not _SHELL_OPTIONS.fullmatch(options))
+        or (options and not re.fullmatch(_SHELL_OPTIONS, options))
     ):
         return None
     try:
         text = read_script(files.absolute(script))
     except OSError:
         return None
-    if len(text) > LARGEST_SCRIPT or _LOOKS_AT_ITSELF.search(text):
+    if len(text) > LARGEST_SCRIPT or re.search(_LOOKS_AT_ITSELF, text):
         return None
     # bash reads ~/.bashrc for `-c` where it takes itself to be started by sshd; a script never
     # does.

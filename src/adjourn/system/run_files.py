@@ -1,4 +1,4 @@
-"""Where a run, or an agent's call beside it, keeps its private files."""
+"""Where the runs and the clarifications of a store keep their private files."""
 
 import os
 
@@ -26,3 +26,18 @@ def run_names(root: str) -> list[str]:
         return os.listdir(runs_directory(root))
     except FileNotFoundError:
         return []
+
+
+def clarifications_directory(root: str) -> str:
+    """Return the directory of the files by which agents ask and are answered."""
+    return os.path.join(root, "clarifications")
+
+
+def has_clarifications(root: str) -> bool:
+    """Return whether any task of this store ever asked by files."""
+    return os.path.isdir(clarifications_directory(root))
+
+
+def checkpoint_path(root: str, task_id: str) -> str:
+    """Return where an agent that asks by files leaves its checkpoint."""
+    return os.path.join(root, "checkpoints", f"{task_id}.checkpoint.json")

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from adjourn.core.ask import Ask
+from adjourn.core.ask import Ask, UncertainAsk, expiry_of
 from adjourn.core.call import Call
-from adjourn.core.errors import NotFound, Outdated, StoreProblem
+from adjourn.core.errors import NotFound, Outdated, StoreProblem, UnreadableRow
 from adjourn.core.outbox import Outbox
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Run, Task, run_id, task_of_run
@@ -40,6 +40,7 @@ class MemoryStore:
         self._rows = MemoryRows()
         self._lock = RLock()
         self._listeners: list[PipeListener] = []
+        self.unreadable: dict[str, UnreadableRow] = {}  # values cannot be damaged
 
     def require_ours(self) -> None:
         """Refuse nothing: it lives in this process alone."""
@@ -111,6 +112,7 @@ class MemoryRows(NoLeases):
     """All rows, as of one moment."""
 
     def __init__(self) -> None:
+        self.unreadable: dict[str, UnreadableRow] = {}
         self._tasks: dict[str, Task] = {}
         self._runs: dict[tuple[str, int], Run] = {}
         self._calls: dict[tuple[str, int], Call] = {}
@@ -153,6 +155,9 @@ class MemoryRows(NoLeases):
     def running(self) -> list[Task]:
         return [task for task in self._tasks.values() if task.state is TaskState.RUNNING]
 
+    def current_runs(self) -> list[Run]:
+        return [self.run(task.id, task.runs) for task in self.running()]
+
     def unwanted(self) -> set[str]:
         return {task.id for task in self.running() if task.wish}
 
@@ -187,7 +192,9 @@ class MemoryRows(NoLeases):
         return next((call for call in self.calls(task_id) if call.label == label), None)
 
     def ask(self, ask_id: str) -> Ask:
-        return _found(self._asks.get(ask_id), f"no ask {ask_id}")
+        if ask_id not in self._asks:
+            raise NotFound(f"no ask {ask_id}", way_out="adjourn tasks")
+        return self._asks[ask_id]
 
     def asks_like(self, prefix: str) -> list[str]:
         return sorted(ask_id for ask_id in self._asks if ask_id.startswith(prefix))[:_FEW]
@@ -205,7 +212,9 @@ class MemoryRows(NoLeases):
         fitting = [
             ask
             for ask in self._asks.values()
-            if ask.slot == slot and ask.state is not AskState.WITHDRAWN
+            if not isinstance(ask, UncertainAsk)
+            and ask.slot == slot
+            and ask.state is not AskState.WITHDRAWN
         ]
         return fitting[-1] if fitting else None
 
@@ -223,10 +232,12 @@ class MemoryRows(NoLeases):
         return [ask for ask in rest if awake_at is None or not ask.is_snoozed(awake_at)][:limit]
 
     def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
-        snoozed = [ask for ask in self._asks.values() if ask.is_open and ask.is_snoozed(now)]
-        return sorted(snoozed, key=lambda ask: (ask.snoozed_until or 0, *self._place(ask)[1:]))[
-            :limit
+        snoozed = [
+            (until, self._place(ask)[1:], ask)
+            for ask in self._asks.values()
+            if ask.is_open and (until := ask.snoozed_until) is not None and until > now
         ]
+        return [ask for *_, ask in sorted(snoozed, key=lambda each: each[:2])][:limit]
 
     def count_snoozed_asks(self, *, now: int) -> int:
         return len(self.snoozed_asks(now=now, limit=1 << 62))
@@ -238,7 +249,7 @@ class MemoryRows(NoLeases):
         over = [
             ask
             for ask in self._asks.values()
-            if ask.is_open and ask.expires_at is not None and ask.expires_at <= now
+            if ask.is_open and (end := expiry_of(ask)) is not None and end <= now
         ]
         return sorted(over, key=lambda ask: self._place(ask)[1:])
 

@@ -19,8 +19,10 @@ from adjourn.testing.open_stores import Open, OpensStores
 from adjourn.testing.store_samples import (
     FULL_ASK,
     FULL_CALL,
+    FULL_QUESTION,
     FULL_RUN,
     FULL_TASK,
+    FULL_UNCERTAIN,
     Disaster,
     everything,
     given_up,
@@ -174,7 +176,11 @@ class StoreRecords(OpensStores):
             assert view.call("task-a", 4) == call
             assert view.calls("task-a") == [call]
 
-    @pytest.mark.parametrize("ask", [FULL_ASK, an_ask("ask-a", number=5)], ids=["full", "plain"])
+    @pytest.mark.parametrize(
+        "ask",
+        [FULL_ASK, FULL_QUESTION, FULL_UNCERTAIN, an_ask("ask-a", number=5)],
+        ids=["full", "question", "uncertain", "plain"],
+    )
     def test_an_ask_comes_back_exactly(self, store: Store, ask: Ask) -> None:
         """C-R3."""
         keep(store, a_task(), ask)

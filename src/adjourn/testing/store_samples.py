@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from adjourn.core.ask import Ask, AskKind
+from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, Settlement, UncertainAsk
 from adjourn.core.call import Call, digest_of, slot_of
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import OnRejection, PauseReason, ProcessId, Run, RunState, Spec, Task, Wish
@@ -73,24 +73,48 @@ FULL_CALL = Call(
     ask=5,
     version=3,
 )
-FULL_ASK = Ask(
+FULL_SETTLEMENT = Settlement(
+    state=AskState.APPROVED, at=NOON + 2, by="uid:1000", reply="eu", level="L1"
+)
+FULL_ASK = ApprovalAsk(
     id="ask-a",
     task_id="task-a",
     number=5,
     run=3,
-    kind=AskKind.APPROVAL,
     prompt="Deploy?\x1b]52;c;AAAA\x07",
     created_at=NOON,
-    state=AskState.APPROVED,
+    key="region",
+    slot=slot_of("session", "key", 2),
+    call=4,
+    label="toolu_4",
+    manifest='{"plan": 1}',
+    expires_at=NOON + 9,
+    settlement=FULL_SETTLEMENT,
+)
+FULL_QUESTION = QuestionAsk(
+    id="ask-a",
+    task_id="task-a",
+    number=5,
+    run=3,
+    prompt="Deploy?\x1b]52;c;AAAA\x07",
+    created_at=NOON,
     key="region",
     slot=slot_of("session", "key", 2),
     choices=("eu", "", "us"),
-    call=4,
-    manifest='{"plan": 1}',
+    review=True,
     expires_at=NOON + 9,
-    settled_at=NOON + 2,
-    settled_by="uid:1000",
-    reply="eu",
+    settlement=FULL_SETTLEMENT,
+)
+FULL_UNCERTAIN = UncertainAsk(
+    id="ask-a",
+    task_id="task-a",
+    number=5,
+    run=3,
+    prompt="did it run?",
+    created_at=NOON,
+    call=4,
+    label="toolu_4",
+    snoozed_until=NOON + 3,
 )
 
 
@@ -110,7 +134,7 @@ def add(tx: Change, thing: Task | Run | Call | Ask) -> None:
             tx.add_run(thing)
         case Call():
             tx.add_call(thing)
-        case Ask():
+        case ApprovalAsk() | QuestionAsk() | UncertainAsk():
             tx.add_ask(thing)
 
 

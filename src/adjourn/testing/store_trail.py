@@ -10,12 +10,22 @@ from adjourn.core.ask import Approver, Terms
 from adjourn.core.call import Command, command_body, slot_of
 from adjourn.core.errors import AdjournError, NotFound
 from adjourn.core.outbox import Outbox
-from adjourn.core.states import TaskState
+from adjourn.core.states import AskState, TaskState
 from adjourn.core.trail.events import first_broken
 from adjourn.ports.store import Store, Turn
 from adjourn.testing.open_stores import Open, OpensStores, is_awake
 from adjourn.testing.store_samples import FULL_SPEC, FULL_TASK, add, everything, given_up, keep
-from adjourn.testing.values import NOON, a_call, a_run, a_spec, a_task, an_ask, an_event
+from adjourn.testing.values import (
+    NOON,
+    a_call,
+    a_run,
+    a_spec,
+    a_task,
+    an_approval,
+    an_ask,
+    an_event,
+    settled,
+)
 
 
 class StoreTrail(OpensStores):
@@ -404,8 +414,9 @@ class StoreTrail(OpensStores):
         terms = Terms(approver=Approver.HUMAN, not_requester=True, signed=True, by_name=True)
         with store.change() as tx:
             tx.add_task(a_task())
-            tx.add_ask(old := an_ask(gate=True, terms=terms, replaces="ask-0"))
-            tx.save_ask(old, new := replace(old, snoozed_until=NOON + 1, level="L1"))
+            tx.add_ask(old := an_approval(gate=True, terms=terms, replaces="ask-0"))
+            new = replace(settled(old, AskState.APPROVED, level="L1"), snoozed_until=NOON + 1)
+            tx.save_ask(old, new)
         with store.read() as view:
             assert view.ask(old.id) == new
 

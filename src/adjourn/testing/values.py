@@ -1,14 +1,16 @@
 """Plain values for tests; every field can be given."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from adjourn.core.ask import Ask, AskKind
+from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, Settlement, UncertainAsk
 from adjourn.core.call import Call, Command, command_body, digest_of
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Run, RunState, Spec, Task
 from adjourn.core.trail.events import Event
+
+AnyAsk = TypeVar("AnyAsk", bound=Ask)
 
 NOON = 1_700_000_000_000
 A_DAY = 86_400_000
@@ -67,28 +69,64 @@ def a_call(task_id: str = "task-a", number: int = 1, *, body: bytes = BODY, **fi
     return replace(plain, **fields)
 
 
-def an_ask(ask_id: str = "ask-a", task_id: str = "task-a", number: int = 1, **fields: Any) -> Ask:
+def an_ask(
+    ask_id: str = "ask-a", task_id: str = "task-a", number: int = 1, **fields: Any
+) -> QuestionAsk:
     """Return an open question."""
-    plain = Ask(
+    plain = QuestionAsk(
         id=ask_id,
         task_id=task_id,
         number=number,
         run=1,
-        kind=AskKind.QUESTION,
         prompt="Which region?",
         created_at=NOON,
     )
     return replace(plain, **fields)
 
 
-def an_approval(ask_id: str = "ask-a", *, call: int = 1, **fields: Any) -> Ask:
+def an_approval(
+    ask_id: str = "ask-a", *, call: int = 1, number: int = 1, **fields: Any
+) -> ApprovalAsk:
     """Return an open approval of a call."""
-    return replace(an_ask(ask_id, kind=AskKind.APPROVAL, call=call, prompt="run again?"), **fields)
+    plain = ApprovalAsk(
+        id=ask_id,
+        task_id="task-a",
+        number=number,
+        run=1,
+        prompt="run again?",
+        created_at=NOON,
+        call=call,
+    )
+    return replace(plain, **fields)
 
 
-def settled(ask: Ask, state: AskState, *, reply: str | None = None) -> Ask:
+def an_uncertain_ask(
+    ask_id: str = "ask-a", *, call: int = 1, number: int = 1, **fields: Any
+) -> UncertainAsk:
+    """Return an open ask about a call that nobody saw end."""
+    plain = UncertainAsk(
+        id=ask_id,
+        task_id="task-a",
+        number=number,
+        run=1,
+        prompt="did it run?",
+        created_at=NOON,
+        call=call,
+    )
+    return replace(plain, **fields)
+
+
+def settled(ask: AnyAsk, state: AskState, **settlement: Any) -> AnyAsk:
     """Return an ask as it is once it was settled."""
-    return replace(ask, state=state, reply=reply, settled_by="uid:1000", settled_at=NOON)
+    given = {"by": "uid:1000", "at": NOON, **settlement}
+    return replace(ask, settlement=Settlement(state=state, **given))
+
+
+def settlement_of(ask: Ask) -> Settlement:
+    """Return how an ask was settled."""
+    if ask.settlement is None:
+        raise AssertionError(f"ask {ask.id} is pending")
+    return ask.settlement
 
 
 def an_event(task_id: str = "task-a", kind: str = "task_created", **fields: Any) -> Event:

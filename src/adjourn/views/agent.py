@@ -23,4 +23,5 @@ def resumability_blocks(found: ResumabilityDoc) -> list[Block]:
 def usage_words(spent: Spent) -> str:
     """Say what an agent used of its model."""
     cost = f", ${spent.cost}" if spent.cost is not None else ""
-    return f"{spent.input_tokens:,} tokens in, {spent.output_tokens:,} out{cost}"
+    cached = f" ({spent.cached_input_tokens:,} cached)" if spent.cached_input_tokens else ""
+    return f"{spent.input_tokens:,} tokens in{cached}, {spent.output_tokens:,} out{cost}"

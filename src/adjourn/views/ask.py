@@ -1,13 +1,26 @@
 """The one layout of an ask: what would run, on which terms, then the process's own words."""
 
 from collections.abc import Iterable, Iterator
+from typing import assert_never
 
 from adjourn.core.agent.calls import files_of
-from adjourn.core.ask import LATER, Approver, Ask, AskKind, Terms
+from adjourn.core.ask import (
+    LATER,
+    NO_REASON,
+    ApprovalAsk,
+    Approver,
+    Ask,
+    AskReason,
+    QuestionAsk,
+    Terms,
+    UncertainAsk,
+    expiry_of,
+)
 from adjourn.core.call import COMMAND, Call, arguments_of, command_of, digest_of
 from adjourn.core.diffstat import diffstat_lines
 from adjourn.core.edit.edit import difference
 from adjourn.core.policy.commands import steps_of
+from adjourn.core.policy.judgement import SAYS_NEVER
 from adjourn.core.policy.locations import uncovered
 from adjourn.core.policy.surroundings import unpinned
 from adjourn.core.scene import Scene
@@ -29,31 +42,48 @@ _NEVER_COVERED = (
 
 def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
     """Lay out one ask: what would run, byte for byte, on which terms, and the agent's own words."""
-    call = scene.calls.get(ask.call or 0)
     blocks: list[Block] = [
         line(Span(ask.kind, state_role(ask.kind)), f" {ask.id}  {ago(ask.created_at, now=now)}")
     ]
-    if ask.kind is AskKind.QUESTION:
-        # A review is asked by adjourn itself
-        blocks.append(
-            line(f"{_INDENT}{prose(ask.prompt)}") if ask.review else _words(ask.prompt, cut)
-        )
-        if ask.choices:
-            choices = " | ".join(visible(choice) for choice in ask.choices)
-            blocks.append(line(f"{_INDENT}choose: {choices}"))
-    elif call is not None:
+    call = scene.call_of(ask)
+    if call is not None:
+        blocks += _why_blocks(scene.why.get(ask.id, NO_REASON), cut=cut)
         blocks += call_blocks(call, cut=cut)
-        if ask.kind is AskKind.UNCERTAIN:
-            blocks.append(line(f"{_INDENT}{prose(ask.prompt)}"))
-
-    blocks += lines(_details(ask, scene, now=now), indent=_INDENT)
-    if ask.replaces:
-        blocks += _replaced_blocks(ask, scene, cut=cut)
-    if ask.review and scene.changes:
-        blocks += lines(diffstat_lines(scene.changes), indent=_INDENT)
-    if ask.manifest:
-        blocks += [line(f"{_INDENT}in its own words:"), _words(ask.manifest, cut)]
+    match ask:
+        case ApprovalAsk():
+            blocks += lines(_details(ask, scene, now=now), indent=_INDENT)
+            if ask.replaces:
+                blocks += _replaced_blocks(ask, scene, cut=cut)
+            if ask.manifest:
+                blocks += [line(f"{_INDENT}in its own words:"), _words(ask.manifest, cut)]
+        case QuestionAsk():
+            # A review is asked by adjourn itself
+            blocks.append(
+                line(f"{_INDENT}{prose(ask.prompt)}") if ask.review else _words(ask.prompt, cut)
+            )
+            if ask.choices:
+                choices = " | ".join(visible(choice) for choice in ask.choices)
+                blocks.append(line(f"{_INDENT}choose: {choices}"))
+            blocks += lines(_details(ask, scene, now=now), indent=_INDENT)
+            if ask.review and scene.changes:
+                blocks += lines(diffstat_lines(scene.changes), indent=_INDENT)
+        case UncertainAsk():
+            if call is not None:
+                blocks.append(line(f"{_INDENT}{prose(ask.prompt)}"))
+            blocks += lines(_details(ask, scene, now=now), indent=_INDENT)
+        case _:
+            assert_never(ask)
     return blocks
+
+
+def _why_blocks(why: AskReason, *, cut: Cut) -> Iterator[Block]:
+    """Lay out why a person is asked: before all else, what a rule says or what the program did."""
+    for number, reason in enumerate(why.reasons):
+        role: Role = "danger" if not number and reason.startswith(SAYS_NEVER) else "plain"
+        yield line(_INDENT, Span(prose(reason), role))
+    if why.last_lines:
+        yield line(f"{_INDENT}its last lines:")
+        yield _words(why.last_lines, cut)
 
 
 def edit_blocks(call: Call, original: bytes, *, cut: Cut) -> list[Block]:
@@ -80,7 +110,8 @@ def terms_lines(terms: Terms) -> Iterator[str]:
             ("a human", terms.approver is Approver.HUMAN),
             ("somebody else than who started the task", terms.not_requester),
             ("a signature (approve --sign KEY)", terms.signed),
-            ("to be named (--approve-all does not cover it)", terms.by_name),
+            ("a reason to override your policy (approve --override REASON)", terms.override),
+            ("to be named (--approve-all does not cover it)", terms.by_name and not terms.override),
         )
         if is_needed
     ]
@@ -94,17 +125,18 @@ def _words(text: str, cut: Cut) -> AgentWords:
 
 def _details(ask: Ask, scene: Scene, *, now: int) -> Iterator[str]:
     """Say all that there is to know of an open ask, a line for each thing."""
-    if ask.gate:
+    if isinstance(ask, ApprovalAsk) and ask.gate:
         yield "nothing has run yet: it asks whether this command may start"
-    if call := scene.calls.get(ask.call or 0):
+    if call := scene.call_of(ask):
         yield from _limits_of_approval(call, workspace=scene.task.spec.workspace)
-    yield from terms_lines(ask.terms)
-    if ask.expires_at is not None:
-        when = f"in {span(ask.expires_at - now)}" if ask.expires_at > now else "now"
-        yield f"expires {when}, at {stamp(ask.expires_at)}: expired is rejected"
+    if isinstance(ask, ApprovalAsk):
+        yield from terms_lines(ask.terms)
+    if (end := expiry_of(ask)) is not None:
+        when = f"in {span(end - now)}" if end > now else "now"
+        yield f"expires {when}, at {stamp(end)}: expired is rejected"
     if ask.is_snoozed(now) and ask.snoozed_until is not None:
         yield f"snoozed until {stamp(ask.snoozed_until)}"
-    if ask.replaces:
+    if isinstance(ask, ApprovalAsk) and ask.replaces:
         if ask.prompt.startswith(LATER):
             yield LATER
         yield f"replaces ask {visible(ask.replaces)}, which was withdrawn"
@@ -124,9 +156,9 @@ def _limits_of_approval(call: Call, *, workspace: str) -> Iterator[str]:
         yield f"Not covered by this approval: {', '.join((*missing, *_NEVER_COVERED))}"
 
 
-def _replaced_blocks(ask: Ask, scene: Scene, *, cut: Cut) -> Iterable[Block]:
+def _replaced_blocks(ask: ApprovalAsk, scene: Scene, *, cut: Cut) -> Iterable[Block]:
     """Lay out how the call of an ask differs from the one that was asked about before."""
-    old, new = scene.replaced.get(ask.id), scene.calls.get(ask.call or 0)
+    old, new = scene.replaced.get(ask.id), scene.calls.get(ask.call)
     if old is None or new is None:
         return []
     if old.tool != new.tool:

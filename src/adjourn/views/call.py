@@ -1,5 +1,7 @@
 """The one layout of a call, and what stands for it in a list."""
 
+from collections.abc import Sequence
+
 from adjourn.core.call import COMMAND, Call, arguments_of, canonical, command_of
 from adjourn.core.text.render import Cut, argv_lines, call_lines, clipped, shortened, visible
 from adjourn.views.block import Block, Code, Fields, Span, line
@@ -20,6 +22,18 @@ def gist(call: Call) -> str:
     command = arguments.get("command")
     text = command if isinstance(command, str) else canonical(arguments).decode()
     return clipped(f"{visible(call.tool)}: {visible(text)}", columns=GIST)
+
+
+def unmade_words(count: int) -> str:
+    """Say how many approved calls were never made."""
+    return f"{count} approved {'call was' if count == 1 else 'calls were'} never made"
+
+
+def unmade_blocks(calls: Sequence[Call]) -> list[Block]:
+    """Lay out the approved calls that were never made, a line for each."""
+    return [
+        Code(lines=(f"{visible(call.tool_call_id)} {gist(call)}",), indent="  ") for call in calls
+    ]
 
 
 def call_blocks(call: Call, *, cut: Cut) -> list[Block]:

@@ -1,6 +1,8 @@
 """How a task goes on: the exact next command, ready to paste."""
 
-from adjourn.core.ask import Ask, AskKind
+from typing import assert_never
+
+from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, UncertainAsk, Verdict, is_review
 from adjourn.core.documents import is_resumable
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
@@ -14,7 +16,7 @@ def resume_hint(scene: Scene, commands: CommandWriter) -> str:
     checkpoint = (run.checkpoint_id if run else None) or task.id
     match task.state:
         case TaskState.PAUSED if _can_go_on(scene):
-            return commands("-c", checkpoint)
+            return commands("-c", checkpoint, *_flags(scene))
         case TaskState.QUEUED:
             return commands("resume", task.id)
         case TaskState.RUNNING:
@@ -24,15 +26,23 @@ def resume_hint(scene: Scene, commands: CommandWriter) -> str:
         case TaskState.WAITING:
             pass
 
-    if any(ask.kind is AskKind.UNCERTAIN for ask in asks):
+    if any(isinstance(ask, UncertainAsk) for ask in asks):
         return commands("show", task.id)  # what became of it is for a person to say
-    if approvals := [ask.tool_call_id for ask in asks if ask.kind is AskKind.APPROVAL]:
-        flags = [word for call in approvals for word in ("--approve", call)]
+    if approvals := [ask for ask in asks if isinstance(ask, ApprovalAsk)]:
+        # What the policy never allows is not approved by pasting a hint
+        flags = [
+            word
+            for ask in approvals
+            for word in ("--reject" if ask.terms.override else "--approve", ask.tool_call_id)
+        ]
         return commands("-c", checkpoint, *flags)
-    if len(asks) == 1:
-        return commands("-c", checkpoint, *_as_argument(_example(asks[0])))
-    if asks:
-        answers = [word for ask in asks for word in ("--answer", f"{ask.key}={_example(ask)}")]
+    questions = [ask for ask in asks if isinstance(ask, QuestionAsk)]
+    if len(questions) == 1:
+        return commands("-c", checkpoint, *_as_argument(_example(questions[0])))
+    if questions:
+        answers = [
+            word for ask in questions for word in ("--answer", f"{ask.name}={_example(ask)}")
+        ]
         return commands("-c", checkpoint, *answers)
     return commands("show", *(scene.waiting_on[:1] or [task.id]))
 
@@ -46,15 +56,15 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
             blocks += [
                 Command("Look at it:   ", commands("show", child)) for child in scene.waiting_on
             ]
-            if blocks and all(ask.kind is not AskKind.UNCERTAIN for ask in scene.open_asks):
+            if blocks and not any(isinstance(ask, UncertainAsk) for ask in scene.open_asks):
                 # Once all is settled: with the plan where the task's own work is done
-                is_reviewed = task.spec.plan and any(ask.review for ask in scene.open_asks)
-                then = ("execute", task.spec.plan or "") if is_reviewed else ("resume", task.id)
+                plan = task.spec.plan if any(map(is_review, scene.open_asks)) else None
+                then = ("execute", plan) if plan else ("resume", task.id)
                 blocks.append(Command("Then:         ", commands(*then)))
             return blocks
         case TaskState.PAUSED:
             first: Block = (
-                Command("Resume with: ", commands("resume", task.id))
+                Command("Resume with: ", commands("resume", task.id, *_flags(scene)))
                 if _can_go_on(scene)
                 else line("It cannot be resumed: its agent had saved nothing yet.")
             )
@@ -71,18 +81,30 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
 
 def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
     """Lay out how one ask is settled."""
-    match ask.kind:
-        case AskKind.APPROVAL:
+    match ask:
+        case ApprovalAsk() if ask.terms.override:
+            overriding = commands("approve", ask.id, "--override", "why it must run")
+            return [
+                Command("Reject with:  ", commands("reject", ask.id)),
+                Command("Or override:  ", overriding),
+            ]
+        case ApprovalAsk():
             return [
                 Command("Approve with: ", commands("approve", ask.id)),
                 Command("Reject with:  ", commands("reject", ask.id)),
             ]
-        case AskKind.QUESTION:
+        case QuestionAsk():
             answer = commands("answer", ask.id, *_as_argument(_example(ask)))
             return [Command("Answer with:  ", answer)]
-        case AskKind.UNCERTAIN:
-            settle = commands("settle", f"{ask.task_id}.{ask.tool_call_id}")
-            return [Command("Settle with:  ", f"{settle} it-ran|it-did-not|run-again")]
+        case UncertainAsk():
+            call = f"{ask.task_id}.{ask.tool_call_id}"
+            return [
+                Command("If it ran:     ", commands("settle", call, Verdict.IT_RAN)),
+                Command("If it did not: ", commands("settle", call, Verdict.IT_DID_NOT)),
+                Command("To run again:  ", commands("settle", call, Verdict.RUN_AGAIN)),
+            ]
+        case _:
+            assert_never(ask)
 
 
 def _can_go_on(scene: Scene) -> bool:
@@ -90,7 +112,12 @@ def _can_go_on(scene: Scene) -> bool:
     return scene.run is None or is_resumable(scene.task, scene.run)
 
 
-def _example(ask: Ask) -> str:
+def _flags(scene: Scene) -> tuple[str, ...]:
+    """Return the options with which a paused task gets past the limit that stopped it."""
+    return scene.report.resume_with if scene.report else ()
+
+
+def _example(ask: QuestionAsk) -> str:
     return ask.choices[0] if ask.choices else "your answer"
 
 

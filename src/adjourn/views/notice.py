@@ -14,6 +14,7 @@ from adjourn.core.text.when import stamp
 from adjourn.core.trail.events import Event, Happened
 from adjourn.views.ask import ask_blocks
 from adjourn.views.block import CUSTOMARY_COLUMNS, AgentWords, Block, Line, Span, line, to_text
+from adjourn.views.call import unmade_blocks, unmade_words
 from adjourn.views.commands import CommandWriter, cut_of
 from adjourn.views.next_step import resume_hint
 
@@ -115,10 +116,15 @@ def notice_blocks(
             if task.message and still_stands:
                 head = f"{head}: {prose(task.message)}"
 
+    is_end = occasion in {Occasion.COMPLETION, Occasion.FAILURE} and still_stands
+    ended_with_unmade = is_end and bool(scene.unmade_calls)
+    if ended_with_unmade:
+        head = f"{head}; {unmade_words(len(scene.unmade_calls))}:"
     blocks: list[Block] = [
         line(f"{head}  (task {task.id})"),
         line(f"  {title(task.spec, columns=_TITLE)}"),
     ]
+    blocks += unmade_blocks(scene.unmade_calls) if ended_with_unmade else []
     if not still_stands:
         return [*blocks, line(f"It went on since then: it is {task.state}.")]
     if occasion in {Occasion.PAUSE, Occasion.UNCERTAIN}:

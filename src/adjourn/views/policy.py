@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from adjourn.core.documents import spelled
 from adjourn.core.policy.judge import Explanation, Finding, rule_gist, rule_place
-from adjourn.core.policy.judgement import Action, Judgement, Never
+from adjourn.core.policy.judgement import Action, Never
 from adjourn.core.policy.policy import Origin, Policy
 from adjourn.core.policy.rule import Rule
-from adjourn.core.text.render import command_line, visible
+from adjourn.core.text.render import command_line, spelled, visible
 from adjourn.core.text.when import span
 from adjourn.views.block import BLANK, Block, Code, Fields, Span, line, lines
 
@@ -20,8 +19,8 @@ _MEANINGS = {
         " nobody was asked"
     ),
     Action.NEVER: (
-        "it waits for somebody who approves it by its name; without --pause-on-approval it is"
-        " turned down"
+        "it waits for a person who overrides it by its name (approve --override REASON);"
+        " without --pause-on-approval it is turned down"
     ),
 }
 
@@ -49,9 +48,17 @@ def explanation_blocks(found: Explained) -> list[Block]:
         blocks.append(Code(lines=(_what(finding, found.tool),), indent=indent))
         blocks += lines(_about(finding), indent=f"{indent}  ")
 
-    matching = [f"{rule_place(rule)}: {rule_gist(rule)}" for rule in matched(found)]
-    if others := [rule for rule in matching if rule not in judgement.why]:
-        blocks += [BLANK, line("other rules that match"), *lines(others, indent="  ")]
+    refusing = {id(rule) for rule in explanation.tightening}
+    for title, is_refusing in (
+        ("rules that refuse or ask: found in any spelling", True),
+        ("rules that let pass: the very words only", False),
+    ):
+        matching = [
+            f"{rule_place(rule)}: {rule_gist(rule)}"
+            for rule in matched(found)
+            if (id(rule) in refusing) is is_refusing
+        ]
+        blocks += [BLANK, line(title), *lines(matching or ["none matches"], indent="  ")]
 
     terms = judgement.terms
     expires = judgement.expires_after
@@ -120,11 +127,12 @@ def explanation_document(found: Explained) -> dict[str, object]:
             "not_requester": judgement.terms.not_requester,
             "signed": judgement.terms.signed,
             "by_name": judgement.terms.by_name,
+            "override": judgement.terms.override,
         },
         "expires_after_ms": judgement.expires_after,
         "why": judgement.why,
         "parts": [_part(finding, found.tool) for finding in found.explanation.findings],
-        "rules": [_rule(rule, judgement) for rule in matched(found)],
+        "rules": [_rule(rule, found) for rule in matched(found)],
         "always_allow": allowance.id if allowance else None,
         "files": found.policy.sources,
     }
@@ -141,7 +149,13 @@ def _part(finding: Finding, tool: str) -> dict[str, object]:
     }
 
 
-def _rule(rule: Rule, judgement: Judgement) -> dict[str, object]:
+def _rule(rule: Rule, found: Explained) -> dict[str, object]:
     gist = rule_gist(rule)
-    decides = f"{rule_place(rule)}: {gist}" in judgement.why
-    return {"file": visible(rule.source), "line": rule.line, "rule": gist, "decides": decides}
+    is_refusing = any(rule is each for each in found.explanation.tightening)
+    return {
+        "file": visible(rule.source),
+        "line": rule.line,
+        "rule": gist,
+        "decides": f"{rule_place(rule)}: {gist}" in found.explanation.judgement.why,
+        "matched": "in any spelling" if is_refusing else "word by word",
+    }

@@ -1,6 +1,6 @@
 """The one layout of a task: how it stands, what it asks, what to do next, and what it is."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from adjourn.core.agent.calls import Report
 from adjourn.core.call import Call
@@ -12,7 +12,7 @@ from adjourn.core.trail.events import Event
 from adjourn.views.agent import usage_words
 from adjourn.views.ask import ask_blocks, edit_blocks
 from adjourn.views.block import BLANK, Block, Code, Command, Fields, Line, Span, line, state_role
-from adjourn.views.call import call_blocks
+from adjourn.views.call import call_blocks, unmade_blocks, unmade_words
 from adjourn.views.commands import CommandWriter
 from adjourn.views.next_step import next_step
 
@@ -42,6 +42,7 @@ def task_blocks(scene: Scene, commands: CommandWriter, *, now: int, cut: Cut) ->
                 return [*blocks, Line(before)]
 
     blocks.append(line(Span(_headline(scene), state_role(task.state)), f"  (task {task.id})"))
+    blocks += unmade_blocks(scene.unmade_calls)
     if task.state is TaskState.WAITING:
         for ask in scene.open_asks:
             blocks += [BLANK, *ask_blocks(ask, scene, now=now, cut=cut)]
@@ -51,8 +52,12 @@ def task_blocks(scene: Scene, commands: CommandWriter, *, now: int, cut: Cut) ->
 
 
 def _headline(scene: Scene) -> str:
+    unmade = unmade_words(len(scene.unmade_calls)) if scene.unmade_calls else ""
     if scene.task.state is TaskState.FAILED:
-        return f"Failed: {prose(scene.task.message or 'for no known reason')}"
+        why = prose(scene.task.message or "for no known reason")
+        return f"Failed: {why}; {unmade}:" if unmade else f"Failed: {why}"
+    if scene.task.state is TaskState.SUCCEEDED and unmade:
+        return f"Completed; {unmade}:"
     if scene.task.state is not TaskState.WAITING:
         return _HEADLINES[scene.task.state]
     if not (count := len(scene.open_asks)):
@@ -94,27 +99,30 @@ def settled_blocks(scene: Scene, *, cut: Cut) -> list[Block]:
     """Lay out how the asks of the last run were settled: by whom, at which level, as what."""
     blocks: list[Block] = []
     for ask in scene.asks:
-        if ask.is_open:
+        settled = ask.settlement
+        if settled is None:
             continue
-        level = f" ({ask.level})" if ask.level else ""
-        reply = f": {prose(ask.reply)}" if ask.reply else ""
-        by = prose(ask.settled_by or "adjourn")
-        blocks.append(line(f"  {ask.kind} {ask.id} was {ask.state} by {by}{level}{reply}"))
-        call = scene.calls.get(ask.call or 0)
-        original = scene.originals.get(ask.call or 0)
+        level = f" ({settled.level})" if settled.level else ""
+        reply = f": {prose(settled.reply)}" if settled.reply else ""
+        by = prose(settled.by)
+        blocks.append(line(f"  {ask.kind} {ask.id} was {settled.state} by {by}{level}{reply}"))
+        call, original = scene.call_of(ask), scene.original_of(ask)
         if call and original:
             blocks += edit_blocks(call, original, cut=cut)
     return [line("settled"), *blocks] if blocks else []
 
 
-def all_calls(calls: Sequence[tuple[Call, bytes | None]], *, cut: Cut) -> list[Block]:
+def all_calls(
+    calls: Sequence[tuple[Call, bytes | None]], *, not_made: Container[int], cut: Cut
+) -> list[Block]:
     """Lay out all calls of a task, each with what it was before somebody edited it."""
     blocks: list[Block] = [line("calls")]
     for call, original in calls:
         blocks += call_blocks(call, cut=cut)
         if original is not None:
             blocks += edit_blocks(call, original, cut=cut)
-        blocks.append(Fields(entries=(("is", Span(call.state)),), width=4, indent="    "))
+        fate = "never made, although it was approved" if call.number in not_made else call.state
+        blocks.append(Fields(entries=(("is", Span(fate)),), width=4, indent="    "))
     return blocks
 
 

@@ -2,7 +2,15 @@
 
 from collections.abc import Iterable
 
-from adjourn.core.agent.transcript import Assistant, Message, Tally, ToolCall, ToolResult, User
+from adjourn.core.agent.transcript import (
+    Assistant,
+    Message,
+    Summary,
+    Tally,
+    ToolCall,
+    ToolResult,
+    User,
+)
 from adjourn.core.text.render import Cut, block, call_lines, prose
 from adjourn.views.block import BLANK, AgentWords, Block, Code, Span, line
 
@@ -35,6 +43,11 @@ def _message_blocks(message: Message, cut: Cut) -> list[Block]:
         case ToolResult():
             failed = ", failed" if message.failed else ""
             head = f"result of {prose(message.tool_call_id)} {prose(message.name)}{failed}"
+            return [line(head), *_text_blocks(message.text, cut)]
+        case Summary():
+            head = (
+                f"summary, which the model gets in the place of the first {message.covers} messages"
+            )
             return [line(head), *_text_blocks(message.text, cut)]
 
 

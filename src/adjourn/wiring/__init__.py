@@ -23,6 +23,7 @@ from adjourn.settings.find_store import (
     place_for_a_new_store,
 )
 from adjourn.system.clock import new_id, now
+from adjourn.system.run_files import checkpoint_path, clarifications_directory
 from adjourn.system.user_state import state_directory, store_key
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 
@@ -42,6 +43,7 @@ __all__ = [
     "has_responses",
     "has_worker",
     "is_shared",
+    "left_by",
     "living",
     "open_decisions",
 ]
@@ -166,14 +168,14 @@ def _open_processes(root: str) -> "Processes":
     # Loaded here: most who open a store only decide
     from adjourn.process.processes import LocalProcesses
 
-    return LocalProcesses(root, left_by=_left_by)
+    return LocalProcesses(root, left_by=left_by)
 
 
 def _open_shared_processes(root: str, store: "PostgresStore") -> "Processes":
     # Most who open a store only decide
     from adjourn.process.processes import SharedProcesses
 
-    return SharedProcesses(root, left_by=_left_by, kept_start=store.kept_start)
+    return SharedProcesses(root, left_by=left_by, kept_start=store.kept_start)
 
 
 def _open_gate(root: str) -> "Gate":
@@ -184,14 +186,14 @@ def _open_gate(root: str) -> "Gate":
     return open_gate(root)
 
 
-def _left_by(root: str, task_id: str) -> "Left | None":
-    """Return what a process asked by files. Loaded here: most write none."""
-    if not os.path.lexists(os.path.join(root, "checkpoints", f"{task_id}.checkpoint.json")):
+def left_by(root: str, task_id: str) -> "Left | None":
+    """Return what a process left that asked by files, if it waits."""
+    if not os.path.lexists(checkpoint_path(root, task_id)):
         return None
     # Most processes leave no files
-    from adjourn.clarifications.protocol_files import left_by
+    from adjourn.clarifications.protocol_files import read_left
 
-    return left_by(root, task_id)
+    return read_left(root, task_id)
 
 
 def open_sqlite(
@@ -210,8 +212,7 @@ def has_responses(root: str) -> bool:
     """Say whether a response file may lie in the store; nothing is read for it."""
     try:
         return any(
-            name.endswith(".response.yaml")
-            for name in os.listdir(os.path.join(root, "clarifications"))
+            name.endswith(".response.yaml") for name in os.listdir(clarifications_directory(root))
         )
     except OSError:
         return False

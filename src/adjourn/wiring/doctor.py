@@ -6,16 +6,19 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
+from typing import Any
 
 import msgspec
 
 from adjourn.controller.controller import Controller
-from adjourn.core.ask import AskKind, Principal
-from adjourn.core.errors import AdjournError, NotAllowed, StoreRefused
-from adjourn.core.states import TaskState
+from adjourn.core.ask import Principal, UncertainAsk
+from adjourn.core.call import require_readable
+from adjourn.core.errors import AdjournError, NotAllowed, StoreRefused, UnreadableRow
+from adjourn.core.kept_documents import BATCH, BEGAN, CHANGES, CLARIFICATION, TaskDocument
+from adjourn.core.states import UNFINISHED, TaskState
 from adjourn.core.text.render import command_line
 from adjourn.ports.runner import RunnerKind
-from adjourn.ports.store import Store
+from adjourn.ports.store import Store, View
 from adjourn.process.ancestry import enclosing_run
 from adjourn.process.cgroup import usable_folder
 from adjourn.runners import RunnerNames, find_kind
@@ -40,6 +43,8 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _MANY = 1_000
 _FEW = 5
+_NO_MEND = "restore a backup of the store; until then all else goes on without it"
+_DOCUMENTS: tuple[TaskDocument[Any], ...] = (CLARIFICATION, BATCH, BEGAN, CHANGES)
 _SEE_TO_IT = "see to it and say it again"
 
 
@@ -273,6 +278,7 @@ def _in_the_store(root: str) -> Findings:
         yield from _leftovers(root, controller)
         yield from _waiting(root, controller)
         yield from _outboxes(controller)
+        yield from _unreadable(controller)
     finally:
         store.close()
 
@@ -355,7 +361,7 @@ def _leftovers(root: str, controller: Controller) -> Findings:
 def _waiting(root: str, controller: Controller) -> Findings:
     with controller.store.read() as view:
         queued = view.tasks(states=(TaskState.QUEUED,), limit=_MANY)
-        uncertain = [ask for ask in view.open_asks(limit=_MANY) if ask.kind is AskKind.UNCERTAIN]
+        uncertain = [ask for ask in view.open_asks(limit=_MANY) if isinstance(ask, UncertainAsk)]
     pools = {about.pool for about in living(root).values() if about.pool}
     alive = f"workers of {', '.join(sorted(pools))} are alive"
     yield _fine("worker", alive if pools else "none is alive; `resume` does without")
@@ -365,7 +371,7 @@ def _waiting(root: str, controller: Controller) -> Findings:
         yield _bad("queue", says, f"adjourn resume {stuck[0].id}")
     for ask in uncertain[:_FEW]:
         call = f"{ask.task_id}.{ask.tool_call_id}"
-        remedy = f"adjourn settle {call} it-ran|it-did-not|run-again"
+        remedy = f"adjourn show {ask.task_id}"
         yield _bad("uncertain", f"nobody knows whether {call} ran", remedy)
 
 
@@ -378,6 +384,37 @@ def _outboxes(controller: Controller) -> Findings:
             why = box.last_error or "given up"
             says = f"{each.name} was not told of {count} events: {why}"
             yield _bad("notifiers", says, "adjourn notify --flush")
+
+
+def _read_calls(view: View, task_id: str) -> None:
+    for call in view.calls(task_id):
+        require_readable(call)
+
+
+def _try(view: View, read: Callable[[], object]) -> None:
+    try:
+        read()
+    except UnreadableRow as error:
+        error.note_in(view.unreadable)
+
+
+def _unreadable(controller: Controller) -> Findings:
+    """Name what cannot be read: of the newest tasks, and of all that have not ended."""
+    with controller.store.read() as view:
+        tasks = {task.id: task for task in view.tasks(states=UNFINISHED, limit=-1)}
+        tasks |= {task.id: task for task in view.tasks(limit=_MANY)}
+        for name in tasks:
+            for read in (view.runs, view.asks, view.events, partial(_read_calls, view)):
+                _try(view, partial(read, name))
+            for document in _DOCUMENTS:
+                _try(view, partial(document.read, view, name))
+        for notifier in configured():
+            view.outbox(notifier.name)
+        found = list(view.unreadable.values())
+    for each in found[:_FEW]:
+        yield _bad("rows", each.sentence, _NO_MEND)
+    if not found:
+        yield _fine("rows", f"what is kept of the newest {len(tasks):,} tasks can be read")
 
 
 _STORE_CHECKS = {"permissions": _permissions, "policy": _policy, "store": _in_the_store}

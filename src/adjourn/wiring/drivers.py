@@ -7,9 +7,11 @@ from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 
+from adjourn.clarifications.log import VERBOSE
 from adjourn.controller.controller import Controller
-from adjourn.core.agent.calls import Held
+from adjourn.core.agent.calls import CallResult, Held, Proposed
 from adjourn.core.ask import Ask
+from adjourn.core.call import Call
 from adjourn.core.errors import NotInsideARun, StoreProblem
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task, number_of_run, task_of_run
@@ -19,7 +21,7 @@ from adjourn.process.linux import die_with
 from adjourn.runners import find_kind, hook
 from adjourn.runners.agent.driver import TOOLS
 from adjourn.runners.agent.driver import carry_out as carry_out_call
-from adjourn.runners.driver import FOR_NOW, NO_STORE
+from adjourn.runners.driver import NO_STORE, UNAVAILABLE
 from adjourn.system.files import private_directory
 from adjourn.system.poll import Poll
 from adjourn.system.run_files import driver_directory
@@ -27,6 +29,11 @@ from adjourn.wiring import find_root, open_decisions
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.gate import open_gate
 from adjourn.wiring.own_program import own_program
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # few runs are verbose
+    from adjourn.wiring.verbose_drive import Narrator
 
 _LOOKS_ALONE = 5  # a worker that is there takes a run over much sooner
 _MOVING = frozenset({CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING})
@@ -40,22 +47,24 @@ class Driver:
         with controller.store.read() as view:
             self.task: Task = view.task(task_of_run(run_id))
             self.run: Run = view.run(self.task.id, number_of_run(run_id))
-        self.feedback: Sequence[str] = (
-            controller.asks.feedback(self.run) if self.task.spec.review else ()
-        )
+        self.feedback: Sequence[str] = controller.asks.said_to_agent(self.run)
         self.place = private_directory(driver_directory(root, run_id))
         self._looks_alone = 0
 
         # What the controller does for any run or task, it does here for this one
         task_id = self.task.id
-        self.propose = partial(controller.agents.propose_batch, run_id)
         self.batch = partial(controller.agents.batch, task_id)
         self.held = partial(controller.agents.held_call, task_id)
         self.lets_run = partial(controller.agents.lets_run, task_id)
         self.hand_out = partial(controller.agents.hand_out, run_id)
-        self.close = partial(controller.agents.close_handed_out, run_id)
         self.ask = partial(controller.asks.ask, run_id)
         self.append = partial(controller.agents.append_messages, run_id)
+        self._narrator: Narrator | None = None
+        if os.environ.get(VERBOSE):
+            # It reads the user's config, and few runs are verbose
+            from adjourn.wiring import verbose_drive
+
+            self._narrator = verbose_drive.Narrator()
         self.conclude = partial(controller.agents.conclude_batch, run_id)
         self.messages = partial(controller.agents.messages, task_id)
         self.keep = partial(controller.documents.keep_named, task_id)
@@ -76,6 +85,24 @@ class Driver:
         with self._controller.store.read() as view:
             return view.asks(self.task.id)
 
+    def propose(self, batch: Sequence[Proposed]) -> list[Held]:
+        """Record all calls of one answer, and return how each stands."""
+        held = self._controller.agents.propose_batch(self.run.id, batch)
+        if self._narrator:
+            self._narrator.tell_proposed(batch, held)
+        return held
+
+    def close(self, call: Call, result: CallResult) -> None:
+        """Record what became of a call that was handed out."""
+        self._controller.agents.close_handed_out(self.run.id, call, result)
+        if self._narrator:
+            self._narrator.tell(call, result)
+
+    def note_step(self, number: int) -> None:
+        """Tell that the model has answered for the n-th time, if somebody wants to hear it."""
+        if self._narrator:
+            self._narrator.tell_step(number)
+
     def wait_for_calls(self) -> list[Held]:
         """Wait until nothing of the batch is left that could still run by itself."""
         with closing(self._controller.store.listen()) as listener:
@@ -83,6 +110,8 @@ class Driver:
             while (held := self._settled_batch()) is None:
                 if not poll.wait():
                     self._leave_if_adrift()
+        if self._narrator:
+            self._narrator.tell_held(held)
         return held
 
     def _settled_batch(self) -> list[Held] | None:
@@ -101,7 +130,7 @@ class Driver:
                 0 if self._controller.agents.is_supervised(self.run.id) else self._looks_alone + 1
             )
         if self._looks_alone >= _LOOKS_ALONE:
-            raise SystemExit(FOR_NOW)
+            raise SystemExit(UNAVAILABLE)
 
 
 def _moves(held: Sequence[Held]) -> bool:

@@ -4,6 +4,7 @@ import os
 
 from adjourn.controller.gate import PolicyGate
 from adjourn.core.call import Command
+from adjourn.core.policy.locations import is_reading
 from adjourn.core.policy.surroundings import Surroundings
 from adjourn.runners import runs_own_calls
 from adjourn.settings.policies import FilePolicies
@@ -29,16 +30,20 @@ def observe(command: Command, workspace: str | None = None) -> Surroundings:
     )
 
 
-def resolve(path: str) -> str:
+def resolve(path: str, tool: str) -> str:
     """Return where a path really leads.
 
-    Links are followed as the kernel does, and what is not there yet is kept.
+    Links are followed as the kernel does, and what is not there yet is kept. A file with several
+    names may be a hook of git under another one: no rule names what a tool would write there.
     """
     if "\0" in path:  # no such path can be opened
         return path
     try:
         real = os.path.realpath(path)
+        if not is_reading(tool) and os.path.isfile(real) and os.stat(real).st_nlink > 1:
+            real = f"(a hard link, which has other names: {real})"
     except OSError:
-        # Somebody changes links on its way at this very moment; no rule names what comes of it
-        real = f"{path} (it changes while it is looked at)"
+        # Somebody changes links on its way at this very moment. A pattern for paths matches neither
+        # the beginning nor the end of what comes of it.
+        real = f"(it changes while it is looked at: {path})"
     return real.encode("utf-8", "backslashreplace").decode()

@@ -12,7 +12,7 @@ from adjourn.clarifications import exchange, log, protocol_files
 from adjourn.clarifications.text import read_request
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
-from adjourn.core.ask import Ask, Proposal, Question
+from adjourn.core.ask import Ask, Proposal, Question, QuestionAsk
 from adjourn.core.call import (
     DEFAULT_VALUE,
     Approved,
@@ -144,14 +144,14 @@ class InsideRun:
             asks = self._wait_for(clarification, asks, meanwhile) or self._leave_with(
                 clarification, draft
             )
-        return {ask.key or ask.id: _answer(ask) for ask in asks}
+        return {ask.name: _answer(ask) for ask in asks}
 
     def _wait_for(
         self,
         clarification: Clarification,
-        asks: Sequence[Ask],
+        asks: Sequence[QuestionAsk],
         meanwhile: Iterable[Callable[[], object]],
-    ) -> list[Ask]:
+    ) -> list[QuestionAsk]:
         protocol_files.write_request(
             self._root, self._task_id, open_redactor().copied(clarification)
         )
@@ -164,7 +164,9 @@ class InsideRun:
             self._say(log.IN_TIME)
         return settled
 
-    def _linger(self, asks: Sequence[Ask], moments: Sequence[float], *, start: float) -> list[Ask]:
+    def _linger(
+        self, asks: Sequence[QuestionAsk], moments: Sequence[float], *, start: float
+    ) -> list[QuestionAsk]:
         """Wait for answers: by events, and by a few looks at the response file.
 
         Return nothing if they did not come.
@@ -187,7 +189,9 @@ class InsideRun:
         # For its own ears: whoever wrote the response is told by others
         self._say(refusal.sentence)
 
-    def _settled_before(self, deadline: float, ask_ids: Sequence[str], sleep: Sleep) -> list[Ask]:
+    def _settled_before(
+        self, deadline: float, ask_ids: Sequence[str], sleep: Sleep
+    ) -> list[QuestionAsk]:
         while not (settled := self._controller.asks.collect(self._run_id, ask_ids)):
             if self._clock() >= deadline or not sleep(deadline - self._clock()):
                 break
@@ -366,16 +370,18 @@ def _checked(linger: float) -> float:
     return linger
 
 
-def _answer(ask: Ask) -> str:
-    if ask.state is not AskState.ANSWERED:
+def _answer(ask: QuestionAsk) -> str:
+    answer = ask.answer
+    if answer is None:
         raise Rejected(_refusal(ask))
-    return ask.reply or ""
+    return answer
 
 
 def _refusal(ask: Ask) -> str:
-    if ask.state is AskState.EXPIRED:
+    settled = ask.settlement
+    if settled is None or settled.state is AskState.EXPIRED:
         return "nobody settled it in time"
-    return f"{ask.state} by {ask.settled_by}" + (f": {ask.reply}" if ask.reply else "")
+    return f"{settled.state} by {settled.by}" + (f": {settled.reply}" if settled.reply else "")
 
 
 def _leave() -> NoReturn:

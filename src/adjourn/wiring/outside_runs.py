@@ -6,7 +6,7 @@ from adjourn.core.ask import Principal
 from adjourn.core.errors import NotAllowed
 from adjourn.core.namespaces import PLACES, Place, difference, known_places, with_place
 from adjourn.core.states import CallState
-from adjourn.core.task import Run, Task
+from adjourn.core.task import Run
 from adjourn.ports.store import Change, View
 from adjourn.process import supervisors
 from adjourn.process.ancestry import (
@@ -36,18 +36,18 @@ def require_outside(root: str, view: View, by: Principal, verb: str) -> None:
     if by.name.startswith("file:"):
         return
     ancestors = _ancestors(verb)
-    running = view.running()
-    if not running:
+    # What cannot be read may be a run that is alive
+    running = view.current_runs()
+    if not running and not view.unreadable:
         return
     if ancestors is None:
-        raise _refused(verb, "the processes above this one cannot be read in /proc", running[0])
-    for task in running:
-        run = view.run(task.id, task.runs)
-        if _is_lost(root, view, task, run):
+        raise _refused(verb, "the processes above this one cannot be read in /proc", running)
+    for run in running:
+        if _is_lost(root, view, run):
             raise NotAllowed(
                 f"{verb} is refused: run {run.id} has just lost its shim, "
                 "and this may be a part of it",
-                way_out=f"adjourn show {task.id}, then run the command again",
+                way_out=f"adjourn show {run.task_id}, then run the command again",
             )
     if by.name.startswith("uid:"):
         _require_known_place(root, view, verb, ancestors, running)
@@ -72,7 +72,7 @@ def note_place(tx: Change, by: Principal) -> None:
 
     While a run is alive nothing is noted: it could be the run that calls.
     """
-    if not by.name.startswith("uid:") or by.inside_run or tx.running():
+    if not by.name.startswith("uid:") or by.inside_run or tx.running() or tx.unreadable:
         return
     place, places = place_if_any(), known_places(tx.shared_document(PLACES))
     if place and place not in places:
@@ -102,14 +102,15 @@ def _ancestors(verb: str) -> list[Ancestor] | None:
     return ancestors
 
 
-def _is_lost(root: str, view: View, task: Task, run: Run) -> bool:
-    """Return whether a shim of the task is gone without a result.
+def _is_lost(root: str, view: View, run: Run) -> bool:
+    """Return whether a shim of the run is gone without a result.
 
     Then what it started may be anywhere, and look like anybody. A shim that ends as it should kills
     all that it started before it writes its result.
     """
     places = [run.id] if run.shim else []
-    places += [call.place for call in view.calls_in(task.id, CallState.EXECUTING) if call.shim]
+    calls = view.calls_in(run.task_id, CallState.EXECUTING)
+    places += [call.place for call in calls if call.shim]
     folders = [run_directory(root, place) for place in places]
     return any(
         not lock.is_held(os.path.join(folder, LOCK))
@@ -119,32 +120,33 @@ def _is_lost(root: str, view: View, task: Task, run: Run) -> bool:
 
 
 def _require_known_place(
-    root: str, view: View, verb: str, ancestors: list[Ancestor], running: list[Task]
+    root: str, view: View, verb: str, ancestors: list[Ancestor], running: list[Run]
 ) -> None:
     """Refuse a local user outside of the places from which the store was used while nothing ran."""
     try:
         place = read_place()
     except AncestryUnreadable as error:
-        raise _refused(verb, str(error), running[0]) from error
+        raise _refused(verb, str(error), running) from error
     differs = difference(place, known_places(view.shared_document(PLACES)))
     if differs:
         why = f"{differs} is not one from which this store was used while nothing ran"
-        raise _refused(verb, why, running[0])
-    if came_from_outside(ancestors) and not _all_run_in(root, view, place, running):
+        raise _refused(verb, why, running)
+    is_known = not view.unreadable and _all_run_in(root, place, running)
+    if came_from_outside(ancestors) and not is_known:
         raise _refused(
-            verb, "the process that started this one is outside of its pid namespace", running[0]
+            verb, "the process that started this one is outside of its pid namespace", running
         )
 
 
-def _all_run_in(root: str, view: View, place: Place, running: list[Task]) -> bool:
+def _all_run_in(root: str, place: Place, running: list[Run]) -> bool:
     """Whether all runs are in this pid namespace.
 
     Then none of them can have entered it from outside.
     """
     if is_initial(place):
         return False
-    for task in running:
-        about = supervisors.about_of(root, view.run(task.id, task.runs).supervisor)
+    for run in running:
+        about = supervisors.about_of(root, run.supervisor)
         theirs = about.place if about else None
         if theirs is None or (theirs.pid_namespace, theirs.first_process) != (
             place.pid_namespace,
@@ -166,7 +168,11 @@ def _runs_here(root: str) -> bool:
     )
 
 
-def _refused(verb: str, why: str, running: Task) -> NotAllowed:
+def _refused(verb: str, why: str, running: list[Run]) -> NotAllowed:
     why = f"this process may be part of a run, for {why}"
-    sentence = f"{verb} is refused while task {running.id} runs: {why}"
-    return NotAllowed(sentence, way_out=f"{_DECIDE_ELSEWHERE}; or first: adjourn wait {running.id}")
+    if not running:
+        sentence = f"{verb} is refused while a task cannot be read: {why}"
+        return NotAllowed(sentence, way_out=f"{_DECIDE_ELSEWHERE}; or first: adjourn doctor")
+    task_id = running[0].task_id
+    sentence = f"{verb} is refused while task {task_id} runs: {why}"
+    return NotAllowed(sentence, way_out=f"{_DECIDE_ELSEWHERE}; or first: adjourn wait {task_id}")

@@ -13,7 +13,7 @@ from adjourn.controller.restored import Doubts, doubt_unfinished
 from adjourn.controller.transaction import Transaction
 from adjourn.core.call import Call
 from adjourn.core.errors import Conflict, NotFound, StoreNotBound, StoreRefused
-from adjourn.core.states import CallState, TaskState
+from adjourn.core.states import UNFINISHED, CallState
 from adjourn.core.task import Run
 from adjourn.core.text.render import command_line
 from adjourn.ports.world import StillRuns
@@ -34,7 +34,6 @@ if TYPE_CHECKING:  # a store of one machine does without
 
 _BETWEEN_LOOKS = 0.2  # seconds
 _LET_THROUGH = (CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING)
-_UNFINISHED = (TaskState.QUEUED, TaskState.RUNNING, TaskState.WAITING, TaskState.PAUSED)
 
 
 class StoreContents(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +86,7 @@ def _contents(store: "SqliteStore | PostgresStore", root: str) -> StoreContents:
         why, missing = error.sentence, mark.place if mark else 0
     with store.read() as view:
         everything = view.tasks(limit=-1)
-        unfinished = [task for task in everything if task.state in _UNFINISHED]
+        unfinished = [task for task in everything if task.state in UNFINISHED]
         calls = [
             call
             for task in unfinished
@@ -121,7 +120,7 @@ def take(root: str, *, adopts: bool) -> Taken:
     try:
         contents = _contents(store, root)
         with store.read() as view:
-            _require_rest(root, [view.run(task.id, task.runs) for task in view.running()])
+            _require_rest(root, view.current_runs())
         with store.taking_over(adopts=adopts) as tx:
             doubts = doubt_unfinished(Transaction(tx, now=now(), new_id=new_id))
         return Taken(contents=contents, doubts=doubts)
@@ -142,7 +141,7 @@ def accept_shared(root: str) -> Taken:
         ended = _wait_for_leases(store, root)
         with store.accepting(new_id()) as tx:
             doubts = doubt_unfinished(Transaction(tx, now=store.now(), new_id=new_id), ended=ended)
-            unfinished = {task.id for task in tx.tasks(states=_UNFINISHED, limit=-1)}
+            unfinished = {task.id for task in tx.tasks(states=UNFINISHED, limit=-1)}
             store.keep_starts(tx, marks_of(root, unfinished))
         return Taken(contents=contents, doubts=doubts)
     finally:
@@ -157,7 +156,7 @@ def _wait_for_leases(store: "PostgresStore", root: str) -> set[str]:
     deadline = time.monotonic() + store.lease + 1
     while True:
         with store.read() as view:
-            running = [view.run(task.id, task.runs) for task in view.running()]
+            running = view.current_runs()
             abandoned = {run.id for run in view.abandoned()}
         ended = {run.id for run in running if _has_ended_here(root, run)}
         held = [run for run in running if run.id not in abandoned | ended]

@@ -10,6 +10,8 @@ from adjourn.core.plan.plan import Item, Plan
 from adjourn.core.task import DEFAULT_GRACE, Spec
 from adjourn.core.text.render import visible
 from adjourn.core.text.when import stamp
+from adjourn.runners import find_kind
+from adjourn.settings.config import exit_codes_setting, wants_pauses
 from adjourn.system.clock import now
 from adjourn.system.plan_lock import Executor, hold, holder
 from adjourn.wiring.runners import RUNNERS, Work, command_work, prompt_work
@@ -107,11 +109,19 @@ def specs_of(
     return {item.id: _spec(plan, item, review=review, parent_run=parent_run) for item in plan.items}
 
 
+def is_gated(item: Item) -> bool:
+    """Say whether an item asks a person first: as the plan, the user or its runner has it."""
+    if item.pause_on_approval is not None:
+        return item.pause_on_approval
+    return wants_pauses() or find_kind(item.runner).is_gated_by_default
+
+
 def _spec(plan: Plan, item: Item, *, review: bool, parent_run: str | None) -> Spec:
     return Spec(
         **_work(plan, item),
         workspace=plan.workspace,
-        pause_on_approval=item.pause_on_approval,
+        pause_on_approval=is_gated(item),
+        asks_by_exit_code=exit_codes_setting() == "ask",
         parent_run=parent_run,
         plan=plan.path,
         item=item.id,

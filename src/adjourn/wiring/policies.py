@@ -2,14 +2,14 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import msgspec
 
 from adjourn.controller.controller import Controller
+from adjourn.core.ask import ApprovalAsk
 from adjourn.core.call import COMMAND, Call, Command, Json, arguments_of, portable
-from adjourn.core.errors import BadPolicy, Conflict, Misuse
+from adjourn.core.errors import BadPolicy, Conflict, Misuse, UnreadableRow
 from adjourn.core.policy.commands import SHELL_TOOLS, all_steps, programs_of, steps_of, words_of
 from adjourn.core.policy.judge import allowed_call, explain
 from adjourn.core.policy.judgement import Judgement
@@ -51,7 +51,7 @@ def explained(
 def look_around(tool: str, arguments: Mapping[str, Json], workspace: str) -> Surroundings:
     """Find the programs of a call, be it a command or a shell text of another tool."""
     named = named_paths(tool, arguments, workspace=workspace)
-    real = {path: resolve(path) for path in (workspace, *named)} if named else {}
+    real = {path: resolve(path, tool) for path in (workspace, *named)} if named else {}
     is_command = tool == COMMAND or tool.casefold() in SHELL_TOOLS
     words = words_of(tool, arguments) if is_command else ()
     directory = directory_of(tool, arguments, workspace=workspace) or workspace
@@ -106,7 +106,7 @@ def wanted_of_ask(
 ) -> Wanted:
     """Return what an ask is about; only what stands before a gate can ever run by itself."""
     ask = controller.decisions.find_ask(text)
-    if not ask.gate or ask.call is None:
+    if not isinstance(ask, ApprovalAsk) or not ask.gate:
         raise Misuse(
             f"ask {ask.id} is a process's own question, which no rule answers",
             way_out=f"adjourn show {ask.task_id}",
@@ -196,12 +196,15 @@ def refuse_ended(task: Task) -> None:
 def calls_of_late(controller: Controller) -> list[LateCall]:
     """Return the newest calls of a store."""
     with controller.store.read() as view:
-        newest = (
-            (task, call)
-            for task in view.tasks(limit=_OF_LATE)
-            for call in reversed(view.calls(task.id))
-        )
-        return [_late_call(task, call) for task, call in islice(newest, _OF_LATE)]
+        found: list[LateCall] = []
+        for task in view.tasks(limit=_OF_LATE):
+            try:
+                found += [_late_call(task, call) for call in reversed(view.calls(task.id))]
+            except UnreadableRow as error:
+                error.note_in(view.unreadable)
+            if len(found) >= _OF_LATE:
+                break
+        return found[:_OF_LATE]
 
 
 def _late_call(task: Task, call: Call) -> LateCall:

@@ -21,7 +21,7 @@ from adjourn.settings.config import read_config
 from adjourn.supervision.workspace_notes import head_at_pause
 from adjourn.workspace.git import Head, head_of
 
-__all__ = ["DEFAULT_AGENT", "RunnerNames", "Work", "command_work", "prompt_work"]
+__all__ = ["DEFAULT_AGENT", "RunnerNames", "Work", "command_work", "find_kind", "prompt_work"]
 
 RUNNERS = Runners(names=RunnerNames(), command=COMMAND, agent=DEFAULT_AGENT)
 _LEFT = frozenset({TaskState.WAITING, TaskState.PAUSED, TaskState.QUEUED})
@@ -91,6 +91,12 @@ def options_of(words: Sequence[str]) -> dict[str, str]:
 
 
 # --- whether a task can go on ---------------------------------------------------------------------
+
+
+def setup_with_limits(task: Task, given: Mapping[str, str]) -> str:
+    """Return how a task's agent is set up with other limits, or raise Misuse."""
+    kept = (task.spec.setup or "").encode()
+    return find_kind(task.spec.runner).with_limits(kept, given).decode()
 
 
 def looks_at(controller: Controller, task: Task, *, starts: bool = False) -> list[Look]:

@@ -6,7 +6,7 @@ from adjourn.clarifications.exchange import why_refused
 from adjourn.controller.controller import Controller
 from adjourn.core.agent.transcript import Message, decoded
 from adjourn.core.call import Call
-from adjourn.core.documents import ResumabilityDoc, WorkspaceDoc, resumability_doc, spelled
+from adjourn.core.documents import ResumabilityDoc, WorkspaceDoc, resumability_doc
 from adjourn.core.errors import Conflict
 from adjourn.core.kept_documents import BEGAN, ORIGINAL
 from adjourn.core.plan.plan import ItemState, Progress
@@ -14,6 +14,7 @@ from adjourn.core.redact import Redactor
 from adjourn.core.scene import Scene
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Task
+from adjourn.core.text.render import spelled
 from adjourn.core.trail.events import Event
 from adjourn.supervision.workspace_notes import head_at_pause, note_changes, note_left
 from adjourn.views.commands import CommandWriter

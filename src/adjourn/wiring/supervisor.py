@@ -7,21 +7,14 @@ from functools import partial
 import msgspec
 
 from adjourn.controller.controller import Controller
-from adjourn.core.errors import StoreProblem
-from adjourn.core.redact import Redactor
-from adjourn.core.settings import Settings
 from adjourn.core.task import TRIES
 from adjourn.ports.leases import RunLeases
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.supervisors import SupervisorRecord
 from adjourn.runners import DEFAULT_AGENT
-from adjourn.stores.sqlite.directory import DATABASE
-from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.supervision.supervisor import Supervisor
-from adjourn.supervision.worker import Log, Worker
 from adjourn.system.clock import new_id, now
-from adjourn.views.commands import CommandWriter
-from adjourn.wiring import is_shared
+from adjourn.wiring import is_shared, left_by
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.outside_runs import place_if_any
 from adjourn.wiring.own_program import own_program
@@ -80,6 +73,7 @@ def open_supervising(
         new_id=new_id,
         own=own_program(),
         about=about,
+        left_by=left_by,
         tries=tries,
         start_leases=start_leases,
     )
@@ -107,59 +101,3 @@ def _code_files() -> list[str]:
         for name in names
         if name.endswith(".py")
     ]
-
-
-def open_worker(
-    root: str,
-    settings: Settings,
-    *,
-    pool: str,
-    log: Log,
-    commands: CommandWriter,
-    redactor: Redactor,
-) -> tuple[Controller, Supervisor, Worker]:
-    """Make a worker for a pool of the store."""
-    about = SupervisorRecord(
-        pid=os.getpid(),
-        started_at=now(),
-        pool=pool,
-        max_active=settings.max_active,
-        place=place_if_any(),
-    )
-    controller, supervisor = open_supervising(root, about, tries=settings.retries, is_worker=True)
-    known = _identity(root)
-    if isinstance(controller.store, SqliteStore):
-        controller.store.say = lambda sentence, way_out: log(
-            "store_slow", error=sentence, way_out=way_out
-        )
-
-    def check_store() -> None:
-        if _identity(root) != known:
-            raise StoreProblem(f"{root} was removed or replaced", way_out="adjourn worker")
-        if isinstance(controller.store, SqliteStore):
-            controller.store.require_in_place()
-
-    worker = Worker(
-        controller,
-        supervisor,
-        settings=settings,
-        log=log,
-        root=root,
-        commands=commands,
-        redactor=redactor,
-        check_store=check_store,
-        pool=pool,
-    )
-    return controller, supervisor, worker
-
-
-def _identity(root: str) -> tuple[int, int] | None:
-    """Return which file the store's database is.
-
-    One that was removed can be read on for ever, and nobody writes to it.
-    """
-    try:
-        found = os.stat(os.path.join(root, DATABASE))
-    except OSError:
-        return None
-    return (found.st_dev, found.st_ino)

@@ -4,11 +4,12 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from adjourn.core.call import COMMAND, Command, argv_of
 from adjourn.core.policy.surroundings import NOT_PINNED, Surroundings
-from adjourn.system.files import spelled
+from adjourn.core.text.render import spelled
 from adjourn.system.pinning import (
     DIGEST,
     FileLookup,
@@ -27,9 +28,11 @@ MOST = 100
 _AT_REST = 2_000_000_000  # nanoseconds
 _MOST_KNOWN = 10_000
 _BEYOND = f"not covered: only the first {MOST} files are"
-_INTERPRETER = re.compile(
-    r"(?:ba|da|z|k|fi)?sh|python[\d.]*|pypy[\d.]*|node|nodejs|deno|bun|tsx|ts-node|ruby|perl|php|lua[\d.]*|Rscript|pwsh"
+_INTERPRETER = (
+    r"(?:ba|da|z|k|fi)?sh|python[\d.]*|pypy[\d.]*|node|nodejs|deno|bun|tsx|ts-node"
+    r"|ruby|perl|php|lua[\d.]*|Rscript|pwsh|[gmn]?awk|g?sed|g?make|ld-(?:linux|musl).*"
 )
+_PYTHON = r"python[\d.]*|pypy[\d.]*"
 _OURS = "--approval-decision="  # added by adjourn, with a value that names no file
 
 
@@ -73,8 +76,9 @@ def look_at(
     code = list(found)  # what is run; of the operands, what an interpreter is given
     for each in steps:
         operands = [name for word in each.words[1:] for name in _named(word, lookup)]
+        operands += _modules(each.words, lookup)
         found += operands
-        code += operands if _INTERPRETER.fullmatch(os.path.basename(each.words[0])) else []
+        code += operands if re.fullmatch(_INTERPRETER, os.path.basename(each.words[0])) else []
 
     # The same file may be named in several ways; it is opened as it was written, which is how the
     # program will open it.
@@ -174,6 +178,18 @@ def _named(word: str, lookup: FileLookup) -> Iterator[str]:
     for name in dict.fromkeys((word, word.partition("=")[2])):
         if name and "\0" not in name and os.path.exists(lookup.absolute(name)):
             yield name
+
+
+def _modules(words: Sequence[str], lookup: FileLookup) -> Iterator[str]:
+    """Yield the files of its directory that `python -m NAME` would run before installed ones."""
+    if not re.fullmatch(_PYTHON, os.path.basename(words[0])):
+        return
+    for option, name in pairwise(words[1:]):
+        if re.fullmatch(r"-[A-Za-z]*m", option) and re.fullmatch(r"[\w.]+", name):
+            path = name.replace(".", "/")
+            for file in (f"{path}.py", f"{path}/__init__.py", f"{path}/__main__.py"):
+                if os.path.exists(lookup.absolute(file)):
+                    yield file
 
 
 def _pinned(argv: tuple[str, ...], lookup: FileLookup) -> set[str]:

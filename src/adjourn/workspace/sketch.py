@@ -15,7 +15,7 @@ import msgspec
 from adjourn.core.diffstat import Diffstat, FileChange, by_path
 from adjourn.core.digest import sha256
 from adjourn.core.task import Milliseconds
-from adjourn.system.files import spelled
+from adjourn.core.text.render import spelled
 from adjourn.workspace.git import MOST_ENTRIES, entries, read_start
 
 _LONGEST = 2.0  # seconds for one look

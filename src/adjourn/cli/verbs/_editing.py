@@ -14,7 +14,7 @@ from adjourn.cli.session import Session
 from adjourn.cli.terminal import flush, is_pasted, wait_for_silence
 from adjourn.controller.controller import Controller
 from adjourn.controller.edits import schema_of
-from adjourn.core.ask import Ask, AskKind, Reply, Verb, refuse_settled
+from adjourn.core.ask import ApprovalAsk, Reply, Verb, require_open
 from adjourn.core.call import COMMAND, Call, Json, canonical, command_of
 from adjourn.core.edit.edit import difference, editable, read_back, with_argument, written
 from adjourn.core.edit.schema import Schema
@@ -34,7 +34,7 @@ _HELP = "see docs/how-to/edit-then-approve.md"
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A call that is being edited, and what its arguments must look like."""
 
-    ask: Ask
+    ask: ApprovalAsk
     task: Task
     call: Call
     schema: Schema | None
@@ -87,9 +87,8 @@ def edited_reply(
 def _draft(controller: Controller, ask_id: str) -> Draft:
     with controller.store.read() as view:
         ask = view.ask(ask_id)
-        if not ask.is_open:
-            refuse_settled(ask)
-        if ask.kind is not AskKind.APPROVAL or ask.call is None:
+        require_open(ask)
+        if not isinstance(ask, ApprovalAsk):
             raise Misuse(
                 f"ask {ask.id} is of the kind {ask.kind}: there is no call to edit",
                 way_out=f"adjourn show {ask.task_id}",

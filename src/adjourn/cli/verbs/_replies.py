@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from adjourn.cli.session import Session
 from adjourn.controller.decisions import Decisions
+from adjourn.controller.transaction import call_asked_about
 from adjourn.core.ask import Ask, Reply, Verb
-from adjourn.core.errors import NotFound, StoreProblem
+from adjourn.core.errors import Misuse, NotFound, StoreProblem
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
 from adjourn.core.text.render import visible
@@ -24,6 +25,7 @@ def reply_to(
     save: str | None = None,
     in_editor: bool = False,
     sets: Sequence[str] = (),
+    override: str | None = None,
 ) -> int:
     """Record a reply to each ask, all or none, and print a receipt for each.
 
@@ -35,9 +37,16 @@ def reply_to(
     decisions = controller.decisions if controller else session.open_decisions()
     by = session.principal(decisions)
     decisions.authorise(by, verb)
+    if override is not None and (len(ids) != 1 or "-" in ids):
+        raise Misuse(
+            "--override goes with one ask, named on the command line",
+            way_out='adjourn approve ASK --override "why it must run"',
+        )
     found = decisions.find_asks(read_ids(ids))
 
     replies = [Reply(ask_id=ask, verb=verb, text=text) for ask in found]
+    if override is not None:
+        replies = [Reply(ask_id=ask, verb=verb, text=text, override=override) for ask in found]
     if controller and is_edited:
         # Most commands start without it (bench start)
         from adjourn.cli.verbs._editing import edited_reply
@@ -82,7 +91,7 @@ def print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask]
 def _print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask]) -> None:
     receipts = decisions.receipts(settled)
     with decisions.store.read() as view:
-        calls = [view.call(ask.task_id, ask.call) if ask.call else None for ask in settled]
+        calls = [call_asked_about(view, ask) for ask in settled]
         tasks = {ask.task_id: view.task(ask.task_id) for ask in settled}
 
     if session.wants_json:
@@ -97,8 +106,7 @@ def _print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask
         with decisions.store.read() as view:
             original = ORIGINAL.read_of(view, only) if only else None
         docs = [
-            ask_doc(ask, {call.number: call} if call else {}, original=original)
-            for ask, call in zip(settled, calls, strict=True)
+            ask_doc(ask, call, original=original) for ask, call in zip(settled, calls, strict=True)
         ]
         session.print_document(
             {
@@ -116,7 +124,7 @@ def _print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask
         said = f": {visible(ask.reply)}" if ask.reply else ""
         receipt = by_ask[ask.id]
         session.print(f"{ask.state} {ask.id}{said}")
-        session.print(f"receipt {receipt.token} {ask.level} by {visible(receipt.by)}")
+        session.print(f"receipt {receipt.token} {receipt.level} by {visible(receipt.by)}")
         if ask.state is AskState.APPROVED and call:
             session.print("what runs:")
             session.show(call_blocks(call, cut=session.cut(call.task_id)))
@@ -144,6 +152,10 @@ def _what_next(session: Session, task: Task, *, has_worker: bool) -> str:
 def warn_receipts(session: Session, decisions: Decisions, task: Task) -> None:
     """Print a receipt for each settled ask of a task's run, as the task stood at that time."""
     with decisions.store.read() as view:
-        settled = [ask for ask in view.asks_of_run(task.id, task.runs) if ask.level]
+        settled = [
+            ask
+            for ask in view.asks_of_run(task.id, task.runs)
+            if ask.settlement and ask.settlement.level
+        ]
     for receipt in decisions.receipts(settled):
         session.warn(f"receipt {receipt.token} {receipt.level} by {visible(receipt.by)}")

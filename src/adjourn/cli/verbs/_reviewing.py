@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from adjourn.cli.session import Session
 from adjourn.cli.terminal import flush, is_pasted, wait_for_silence
 from adjourn.controller.controller import Controller
-from adjourn.core.ask import Ask, Principal, Reply, Verb
+from adjourn.core.ask import Ask, Principal, Reply, Verb, is_review
 from adjourn.core.errors import AdjournError
 from adjourn.core.review import APPROVE, APPROVE_AND_STOP, REJECT, REQUEST_CHANGES
 from adjourn.core.task import Task
@@ -41,7 +41,7 @@ def review_now(
     A person who says nothing, or Ctrl+C, leaves it open.
     """
     scene = controller.scene(task.id)
-    ask = next(ask for ask in scene.open_asks if ask.review)
+    ask = next(filter(is_review, scene.open_asks))
     session.show(ask_blocks(ask, scene, now=controller.now(), cut=session.cut(task.id)))
     flush()
     wait_for_silence(is_stopped=lambda: signals.count() > 0)

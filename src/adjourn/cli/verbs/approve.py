@@ -25,6 +25,9 @@ from adjourn.core.ask import Verb
     metavar="KEY=VALUE",
     help="Change one argument, as in argv.2=staging; repeat it.",
 )
+@click.option(
+    "--override", metavar="REASON", help="Why it runs although the policy says never; for one ASK."
+)
 @signable
 def command(
     session: Session,
@@ -33,6 +36,7 @@ def command(
     value: str | None,
     edit: bool,
     sets: tuple[str, ...],
+    override: str | None,
     sign: str | None,
     save: str | None,
 ) -> int:
@@ -41,5 +45,13 @@ def command(
     ASK may be `-`: the ids then come from stdin.
     """
     return reply_to(
-        session, Verb.APPROVE, asks, value, sign=sign, save=save, in_editor=edit, sets=sets
+        session,
+        Verb.APPROVE,
+        asks,
+        value,
+        sign=sign,
+        save=save,
+        in_editor=edit,
+        sets=sets,
+        override=override,
     )

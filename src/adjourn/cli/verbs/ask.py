@@ -8,9 +8,8 @@ from adjourn.cli.options import DURATION, verb
 from adjourn.cli.session import Session
 from adjourn.cli.terminal import print_exactly
 from adjourn.core import exits
-from adjourn.core.ask import Ask, question_of
+from adjourn.core.ask import QuestionAsk, question_of
 from adjourn.core.errors import Misuse
-from adjourn.core.states import AskState
 
 
 @verb("ask")
@@ -55,17 +54,22 @@ def command(
         )
     asked = question_of(question, key=key, choices=choices, expires_after=expires)
     ask = session.open_controller(for_asking=True).asks.ask(run_id, asked)
-    is_answered = ask.state is AskState.ANSWERED
+    answer = ask.answer
     if session.wants_json:
         session.is_copy = False  # the process needs its answer, whatever it is
-        session.print_document(_document(ask, outcome="answered" if is_answered else "paused"))
-    elif is_answered:
-        print_exactly(ask.reply or "")
+        session.print_document(_document(ask, outcome="paused" if answer is None else "answered"))
+    elif answer is not None:
+        print_exactly(answer)
     elif session.verbose:
         session.warn(f"adjourn: waits for an answer: {ask.id}")
-    return exits.COMPLETED if is_answered else exits.PAUSED
+    return exits.PAUSED if answer is None else exits.COMPLETED
 
 
-def _document(ask: Ask, *, outcome: str) -> dict[str, object]:
-    said = {"answer": ask.reply, "settled_by": ask.settled_by}
-    return {"schema_version": 1, "outcome": outcome, "ask_id": ask.id, **said}
+def _document(ask: QuestionAsk, *, outcome: str) -> dict[str, object]:
+    return {
+        "schema_version": 1,
+        "outcome": outcome,
+        "ask_id": ask.id,
+        "answer": ask.reply,
+        "settled_by": ask.settlement.by if ask.settlement else None,
+    }

@@ -9,6 +9,7 @@ from adjourn.cli.options import SINCE, verb
 from adjourn.cli.session import Session
 from adjourn.cli.terminal import print_exactly
 from adjourn.core import exits
+from adjourn.core.errors import UnreadableRow
 from adjourn.core.text.render import prose, visible
 from adjourn.core.text.when import stamp
 from adjourn.core.trail.audit import COLUMNS, Auditor, Verdict, harmless
@@ -70,9 +71,16 @@ def _read(session: Session, auditor: Auditor, view: View) -> None:
     before: str | None = None
     while page := view.tasks(limit=_TASKS, before=before):
         for task in page:
-            if not auditor.compare(task.id, head=view.chain_head(task.id), asks=view.asks(task.id)):
+            try:
+                head, asks = view.chain_head(task.id), view.asks(task.id)
+            except UnreadableRow as error:
+                error.note_in(view.unreadable)
+                continue
+            if not auditor.compare(task.id, head=head, asks=asks):
                 return
         before = page[-1].id
+    for unreadable in view.unreadable.values():
+        auditor.miss(unreadable.sentence)
 
 
 def _pages(view: View) -> Iterator[list[Sealed]]:
@@ -97,6 +105,8 @@ def _told(verdict: Verdict) -> Iterator[str]:
         kind, task = prose(broken.kind or "unreadable"), visible(broken.task_id or "unknown")
         what = f" ({kind} of task {task})"
         yield f"Broken at event {broken.place:,}{what}: {broken.why}."
+    elif broken and broken.task_id is None:
+        yield f"Broken: {prose(broken.why)}."
     elif broken:
         yield f"Broken: of task {visible(broken.task_id or 'unknown')}: {broken.why}."
     else:

@@ -5,6 +5,7 @@ import click
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.cli.verbs._stop import stop
+from adjourn.controller.decisions import ENOUGH
 
 
 @verb("cancel")
@@ -16,6 +17,5 @@ def command(session: Session, *, task: str) -> int:
     """
     controller = session.open_controller()
     by = session.principal(controller.decisions)
-    return stop(
-        session, controller, controller.tasks.cancel(controller.decisions.find_task(task).id, by=by)
-    )
+    found = controller.decisions.find_task(task, shortest=ENOUGH)
+    return stop(session, controller, controller.tasks.cancel(found.id, by=by))

@@ -9,7 +9,7 @@ from adjourn.cli.session import Session
 from adjourn.cli.terminal import flush
 from adjourn.cli.verbs._reviewing import can_review, review_now
 from adjourn.cli.verbs.plan import graph_of
-from adjourn.cli.verbs.run import find_parent_run
+from adjourn.cli.verbs.run import find_parent_run, ungated_line
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.ask import Principal
@@ -74,6 +74,11 @@ def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
             controller.plans.begin_plan_anew(found.path, by=by)
         display = PlanDisplay(session, controller, by)
         execution = Execution(controller, supervisor, found, specs=specs, by=by, observer=display)
+        free = {
+            each.runner for each in specs.values() if each.prompt and not each.pause_on_approval
+        }
+        for runner in sorted(free):
+            session.warn(ungated_line(runner))
         for note in changes_since_start(execution.progress(), session.commands):
             session.warn(f"adjourn: {note}")
         progress = execution.execute_ready(signals)

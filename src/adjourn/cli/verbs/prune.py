@@ -10,7 +10,7 @@ from adjourn.cli.options import Amount, verb
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
 from adjourn.core.ask import Principal
-from adjourn.core.errors import Conflict
+from adjourn.core.errors import Conflict, UnreadableRow
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
 from adjourn.process.supervisors import remove_dead
@@ -47,8 +47,9 @@ def command(session: Session, *, days: float, dry_run: bool) -> None:
             _remove_runs(session.root, {task.id for task in old})
         # The locks that killed supervisors left, but for those whose runs are still to be settled
         with controller.store.read() as view:
-            needed = {view.run(task.id, task.runs).supervisor for task in view.running()}
-        locks = remove_dead(session.root, needed=needed, dry_run=dry_run)
+            needed = {run.supervisor for run in view.current_runs()}
+            is_known = not view.unreadable
+        locks = remove_dead(session.root, needed=needed, dry_run=dry_run) if is_known else 0
     if session.wants_json:
         pruned = [task.id for task in old]
         session.print_document(
@@ -67,6 +68,9 @@ def _forget(controller: Controller, root: str, task: Task, *, by: Principal) -> 
         controller.tasks.forget(task.id, by=by)
     except Conflict:
         return False  # the task that started it still needs it
+    except UnreadableRow as error:
+        error.note_in(controller.store.unreadable)
+        return False
     _remove_files(root, task)
     return True
 

@@ -7,8 +7,12 @@ import click
 from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervising
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
+from adjourn.cli.verbs._workspace import require_own_repository
 from adjourn.controller.controller import Controller
+from adjourn.controller.decisions import ENOUGH
+from adjourn.core.errors import Misuse
 from adjourn.core.task import Task
+from adjourn.core.text.render import visible
 
 
 @verb("restart")
@@ -16,24 +20,39 @@ from adjourn.core.task import Task
 @click.option(
     "--detach", is_flag=True, help="Return at once; a copy of this command supervises the task."
 )
-def command(session: Session, *, task: str, detach: bool) -> int:
+@click.option("--workspace", metavar="PATH", help="Where it runs, if that is not around here.")
+def command(session: Session, *, task: str, detach: bool, workspace: str | None) -> int:
     """Run a task again from nothing: a new run and a new session.
 
     Its history stays; its answers are asked for again.
     """
     session.require_store()
     if detach:
-        return run_detached(session, lambda controller: _queued(session, controller, task))
+        return run_detached(
+            session, lambda controller: _queued(session, controller, task, workspace)
+        )
     with supervising(session) as (controller, supervisor):
-        found = _queued(session, controller, task, supervisor=supervisor.name)
+        found = _queued(session, controller, task, workspace, supervisor=supervisor.name)
         return report(session, controller, run_to_the_end(session, supervisor, found))
 
 
 def _queued(
-    session: Session, controller: Controller, text: str, *, supervisor: str | None = None
+    session: Session,
+    controller: Controller,
+    text: str,
+    named: str | None,
+    *,
+    supervisor: str | None = None,
 ) -> Task:
-    task = controller.decisions.find_task(text)
-    stays = os.path.isdir(task.spec.workspace)
-    workspace = task.spec.workspace if stays else os.getcwd()
+    task = controller.decisions.find_task(text, shortest=ENOUGH)
+    workspace = task.spec.workspace
+    if os.path.isdir(workspace):
+        require_own_repository(session, task, verb="restart", named=named)
+    else:  # it begins elsewhere
+        workspace = os.path.realpath(named) if named is not None else os.getcwd()
+        if not os.path.isdir(workspace):
+            raise Misuse(
+                f"{visible(workspace)} is not a directory", way_out=f"adjourn restart {task.id}"
+            )
     by = session.principal(controller.decisions)
     return controller.tasks.restart(task.id, by=by, workspace=workspace, supervisor=supervisor)

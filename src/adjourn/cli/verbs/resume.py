@@ -7,12 +7,15 @@ import click
 from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervising
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.cli.verbs._replies import warn_receipts
+from adjourn.cli.verbs._workspace import require_own_repository
 from adjourn.controller.controller import Controller
+from adjourn.controller.decisions import ENOUGH
 from adjourn.core.errors import Misuse
 from adjourn.core.resumption import PLAIN, Resumption
 from adjourn.core.task import Task
 from adjourn.supervision.wait import require_workspace
+
+_LIMITS = ("max_steps", "max_tokens", "max_cost")
 
 
 @verb("resume")
@@ -43,25 +46,43 @@ from adjourn.supervision.wait import require_workspace
     "--value", metavar="V", help="What the command gets as AUTO_APPROVAL (default: approved)."
 )
 @click.option("--reason", metavar="TEXT", help="Why calls are rejected.")
+@click.option("--max-steps", metavar="N", help="Model turns until the built-in agent pauses again.")
+@click.option("--max-tokens", metavar="N", help="Tokens that the whole task may use, or none.")
+@click.option("--max-cost", metavar="USD", help="Dollars that the whole task may cost, or none.")
+@click.option(
+    "--override",
+    metavar="REASON",
+    help="With one --approve: why it runs although the policy says never.",
+)
 @click.option(
     "--detach", is_flag=True, help="Return at once; a copy of this command supervises the task."
 )
-def command(session: Session, *, task: str, detach: bool, accept: bool, **words: Any) -> int:
+@click.option("--workspace", metavar="PATH", help="Where it runs, if that is not around here.")
+def command(
+    session: Session, *, task: str, detach: bool, accept: bool, workspace: str | None, **words: Any
+) -> int:
     """Go on with the task ID: a task id, a checkpoint id, or a unique prefix.
+
+    TEXT answers the one open question. Where nothing is open, it is what you say next to an agent
+    that was done or is paused: the task goes on in the same conversation.
 
     With decisions it is final: a pending call that is not named is rejected. Without any, a task
     whose asks are open is left as it is: its manifest is printed again and the exit code is 10.
     """
-    resumption = Resumption(**words)
+    limits = {name: words.pop(name) for name in _LIMITS}
+    given = {name: value for name, value in limits.items() if value is not None}
+    resumption = Resumption(**words, limits=given)
     session.require_store()
     if accept:
         return _accepted(session, task, resumption)
     if detach:
         return run_detached(
-            session, lambda controller: _queued(session, controller, task, resumption)
+            session, lambda controller: _queued(session, controller, task, workspace, resumption)
         )
     with supervising(session) as (controller, supervisor):
-        found = _queued(session, controller, task, resumption, supervisor=supervisor.name)
+        found = _queued(
+            session, controller, task, workspace, resumption, supervisor=supervisor.name
+        )
         return report(session, controller, run_to_the_end(session, supervisor, found))
 
 
@@ -72,7 +93,7 @@ def _accepted(session: Session, text: str, resumption: Resumption) -> int:
             way_out=f"adjourn resume {text} --accept",
         )
     controller = session.open_controller()
-    task = controller.decisions.find_task(text)
+    task = controller.decisions.find_task(text, shortest=ENOUGH)
     controller.tasks.require_newest(text, task)
     accepted = controller.tasks.accept(task.id, by=session.principal(controller.decisions))
     return report(session, controller, accepted)
@@ -82,19 +103,30 @@ def _queued(
     session: Session,
     controller: Controller,
     text: str,
+    workspace: str | None,
     resumption: Resumption,
     *,
     supervisor: str | None = None,
 ) -> Task:
-    task = controller.decisions.find_task(text)
+    task = controller.decisions.find_task(text, shortest=ENOUGH)
     controller.tasks.require_newest(text, task)
     if task.spec.is_driven:
         from adjourn.wiring.runners import require_resumable  # seldom needed
 
         require_resumable(controller, task)
     require_workspace(controller, task)
+    require_own_repository(session, task, verb="resume", named=workspace)
+    setup: str | None = None
+    if resumption.limits:
+        from adjourn.wiring.runners import setup_with_limits  # seldom needed
+
+        setup = setup_with_limits(task, resumption.limits)
     by = session.principal(controller.decisions)
-    found = controller.tasks.resume(task.id, resumption, by=by, named=text, supervisor=supervisor)
+    found = controller.tasks.resume(
+        task.id, resumption, by=by, named=text, supervisor=supervisor, setup=setup
+    )
     if session.verbose and (resumption.decides or resumption.answers_something):
+        from adjourn.cli.verbs._replies import warn_receipts  # only where it is asked for
+
         warn_receipts(session, controller.decisions, task)
     return found

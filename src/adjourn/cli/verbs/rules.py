@@ -11,7 +11,7 @@ from adjourn.controller.controller import Controller
 from adjourn.core.ask import Principal
 from adjourn.core.authority.scopes import refuse_inside
 from adjourn.core.call import COMMAND, arguments_of
-from adjourn.core.errors import Ambiguous, Misuse, NotFound
+from adjourn.core.errors import Ambiguous, Misuse, NotAllowed, NotFound
 from adjourn.core.policy.judgement import Action, Judgement
 from adjourn.core.policy.policy import Allowance
 from adjourn.core.text.render import call_lines, command_line, visible
@@ -176,6 +176,7 @@ def add(
     if (ask or task) and controller is None:
         session.require_store()
     wanted = _wanted(controller, ask=ask, argv=argv, workspace=workspace, task=task)
+    refuse_never(judged_now(session.root, wanted))
     rule = allow(wanted, until=until, by=by.name)
     late = calls_of_late(controller) if controller else None
     judgement = judged_now(session.root, wanted)
@@ -191,6 +192,15 @@ def add(
     else:
         session.print(
             "\n".join(["Added.", *_lines(rule, late), *_left_open(wanted), *_in_vain(judgement)])
+        )
+
+
+def refuse_never(judgement: Judgement) -> None:
+    """Refuse a rule for what the policy never allows: it would change nothing."""
+    if judgement.action is Action.NEVER:
+        raise NotAllowed(
+            f"{judgement.reasons_to_ask[0]}; an always-allow rule does not override that",
+            way_out="adjourn policy check",
         )
 
 

@@ -22,7 +22,15 @@ from adjourn.core.errors import Misuse
 from adjourn.core.states import ENDED
 from adjourn.core.task import DEFAULT_GRACE, DEFAULT_POOL, Spec, Task
 from adjourn.core.text.render import visible
-from adjourn.wiring.runners import DEFAULT_AGENT, RunnerNames, Work, command_work, prompt_work
+from adjourn.settings.config import exit_codes_setting, wants_pauses
+from adjourn.wiring.runners import (
+    DEFAULT_AGENT,
+    RunnerNames,
+    Work,
+    command_work,
+    find_kind,
+    prompt_work,
+)
 
 
 class Given(TypedDict):
@@ -33,18 +41,20 @@ class Given(TypedDict):
     grace: float
     pool: str
     expires: int | None
-    pause_on_approval: bool
+    pause_on_approval: bool | None
+    exit_codes: str | None
     runner: str | None
     options: tuple[str, ...]
     model: str | None
     base_url: str | None
     max_steps: str | None
     max_tokens: str | None
+    max_cost: str | None
     on_text: str | None
     mcp: str | None
 
 
-_SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "on_text", "mcp")
+_SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "max_cost", "on_text", "mcp")
 
 
 @verb(
@@ -54,9 +64,16 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "on_text", "mcp")
     context_settings=TAKE_A_PROMPT,
 )
 @click.option(
-    "--pause-on-approval",
-    is_flag=True,
-    help="Ask before it starts, unless the policy lets it run; exit 10.",
+    "--pause-on-approval/--no-pause-on-approval",
+    default=None,
+    help="Ask before it starts, unless the policy lets it run; exit 10. Agents of others ask"
+    " unless told not to.",
+)
+@click.option(
+    "--exit-codes",
+    type=click.Choice(["ask", "none"]),
+    help="What exit codes 10 and 90 of COMMAND mean if it asked nothing: a request for approval"
+    " (ask), or a failure (none).",
 )
 @click.option(
     "--runner",
@@ -64,13 +81,16 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "on_text", "mcp")
     help="Who works on PROMPT (default: agent, the built-in one).",
 )
 @click.option(
-    "--model", metavar="NAME", help="The model that the agent asks: openai:NAME, anthropic:NAME."
+    "--model",
+    metavar="NAME",
+    help="The model that the agent asks: openai:NAME, anthropic:NAME, PROVIDER:NAME.",
 )
 @click.option(
     "--base-url", metavar="URL", help="Where the model's server is, if it is one of your own."
 )
-@click.option("--max-steps", metavar="N", help="How many answers of the model there may be.")
-@click.option("--max-tokens", metavar="N", help="How many tokens all answers together may use.")
+@click.option("--max-steps", metavar="N", help="Model turns until it pauses, since a resume.")
+@click.option("--max-tokens", metavar="N", help="Tokens that the whole task may use.")
+@click.option("--max-cost", metavar="USD", help="Dollars that the whole task may cost.")
 @click.option(
     "--on-text",
     metavar="pause|complete",
@@ -127,15 +147,24 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
     --pause-on-approval nothing of it starts before the policy or a person has let it; an agent
     stops before each call that the policy does not let pass.
     """
+    options = (*given["options"], *_settings(given))
+    work = _work(session, context, given["runner"], options)
+    kind = find_kind(work.get("runner", "command"))
+    is_gated = given["pause_on_approval"]
+    if is_gated is None:
+        is_gated = wants_pauses() or kind.is_gated_by_default
+    if kind.driver and not is_gated:
+        session.warn(ungated_line(kind.name))
     spec = Spec(
-        **_work(session, context, given["runner"], (*given["options"], *_settings(given))),
+        **work,
         workspace=os.getcwd(),
         decision_arg=given["decision_arg"],
         grace=given["grace"],
         pool=given["pool"],
         expires_after=given["expires"],
         parent_run=find_parent_run(session),
-        pause_on_approval=given["pause_on_approval"],
+        pause_on_approval=is_gated,
+        asks_by_exit_code=(given["exit_codes"] or exit_codes_setting()) == "ask",
     )
     # Names what a script starts, so that the script finds it again when it is run again
     key = f"run:{spec.workspace}\0" + "\0".join((*spec.argv, spec.prompt or ""))
@@ -162,8 +191,19 @@ def _settings(given: Given) -> Iterator[str]:
     yield from (f"{key}={values[key]}" for key in _SETTINGS if values[key] is not None)
 
 
+def ungated_line(runner: str) -> str:
+    """Say in one line that nobody is asked before an agent's calls run."""
+    return (
+        f"adjourn: nobody is asked: {runner} makes every call that no policy forbids"
+        " (--pause-on-approval asks first)"
+    )
+
+
 def _work(
-    session: Session, context: click.Context, runner: str | None, options: tuple[str, ...]
+    session: Session,
+    context: click.Context,
+    runner: str | None,
+    options: tuple[str, ...],
 ) -> Work:
     """Return what is to be done: a command after two dashes, or a prompt before them."""
     argv: list[str] = context.meta.get("command", [])
@@ -172,8 +212,22 @@ def _work(
     unknown = next((word for word in context.args[:1] if word.startswith("-")), None)
     if unknown:
         raise Misuse(f"no such option: {visible(unknown)}", way_out="adjourn run --help")
-    if len(context.args) == 1 and not argv and not (runner is None and which(context.args[0])):
-        return prompt_work(runner or DEFAULT_AGENT, context.args[0], options)
+    if len(context.args) == 1 and not argv:
+        (prompt,) = context.args
+        if session.is_prompt or not (_is_one_word(prompt) or which(prompt)):
+            return prompt_work(runner or DEFAULT_AGENT, prompt, options)
+        # Before it is quoted, which would hide a secret from it
+        (word,) = session.open_redactor().words([prompt])
+        if runner or options:
+            named = ("--runner", runner) if runner else ()
+            raise Misuse(
+                f"{visible(word)} is one word: it may be meant as a command, and no agent gets it",
+                way_out=session.commands("-a", word, *named),
+            )
+        raise Misuse(
+            f"{visible(word)} is one word: a command stands after two dashes, a prompt after -a",
+            way_out=session.commands("run", "--", word),
+        )
     if context.args and not runner:
         # Before they are quoted, which would hide a secret from it
         words = session.open_redactor().words(context.args)
@@ -187,6 +241,11 @@ def _work(
             way_out=f'adjourn run --runner {runner or DEFAULT_AGENT} "PROMPT"',
         )
     return _nothing()
+
+
+def _is_one_word(text: str) -> bool:
+    """Say whether a text may be the name of a program. Many scripts write prose without blanks."""
+    return text.isascii() and len(text.split()) == 1
 
 
 def _nothing() -> NoReturn:

@@ -7,8 +7,9 @@ from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.cli.verbs._replies import warn_receipts
 from adjourn.controller.controller import Controller
+from adjourn.controller.decisions import ENOUGH
 from adjourn.core import exits
-from adjourn.core.ask import AskKind, Verb, Verdict
+from adjourn.core.ask import UncertainAsk, Verb, Verdict
 from adjourn.core.errors import Conflict, NotFound
 
 
@@ -36,7 +37,7 @@ def command(session: Session, *, call: str, verdict: str) -> int:
 
 def _named(controller: Controller, call: str) -> tuple[str, int]:
     text, _, name = call.partition(".")
-    task = controller.decisions.find_task(text)
+    task = controller.decisions.find_task(text, shortest=ENOUGH)
     with controller.store.read() as view:
         labelled = view.call_labelled(task.id, name)
     number = name.removeprefix("tc_") if name.startswith("tc_") else ""
@@ -50,7 +51,7 @@ def _named(controller: Controller, call: str) -> tuple[str, int]:
 
 def _asked_about(controller: Controller, text: str) -> tuple[str, int]:
     ask = controller.decisions.find_ask(text)
-    if ask.kind is not AskKind.UNCERTAIN or ask.call is None:
+    if not isinstance(ask, UncertainAsk):
         raise Conflict(
             f"ask {ask.id} is about no uncertain call", way_out=f"adjourn show {ask.task_id}"
         )

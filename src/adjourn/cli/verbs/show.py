@@ -97,7 +97,7 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
     if settled := settled_blocks(scene, cut=cut):
         blocks += [BLANK, *settled]
     if session.shows_all:
-        blocks += [BLANK, *all_calls(whole.calls, cut=cut)]
+        blocks += [BLANK, *all_calls(whole.calls, not_made=scene.not_made, cut=cut)]
     blocks += [BLANK, *history_blocks(whole.events, shows_all=session.shows_all)]
     session.show(blocks)
 

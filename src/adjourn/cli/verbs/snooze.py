@@ -5,6 +5,8 @@ import click
 from adjourn.cli.options import DURATION, MOMENT, verb
 from adjourn.cli.session import Session
 from adjourn.cli.verbs._replies import read_ids
+from adjourn.controller.transaction import call_asked_about
+from adjourn.core.ask import expiry_of
 from adjourn.core.errors import Misuse
 from adjourn.core.text.when import stamp
 
@@ -47,10 +49,7 @@ def command(
         from adjourn.core.documents import ask_doc
 
         with decisions.store.read() as view:
-            docs = [
-                ask_doc(ask, {ask.call: view.call(ask.task_id, ask.call)} if ask.call else {})
-                for ask in snoozed
-            ]
+            docs = [ask_doc(ask, call_asked_about(view, ask)) for ask in snoozed]
         session.print_document({"schema_version": 1, "outcome": "recorded", "asks": docs})
         return 0
     for ask in snoozed:
@@ -59,8 +58,7 @@ def command(
             if ask.snoozed_until is not None
             else f"awake {ask.id}"
         )
-        if ask.expires_at is not None and (ask.snoozed_until or 0) >= ask.expires_at:
-            session.print(
-                f"  It expires before that, at {stamp(ask.expires_at)}: expired is rejected."
-            )
+        end = expiry_of(ask)
+        if end is not None and moment is not None and moment >= end:
+            session.print(f"  It expires before that, at {stamp(end)}: expired is rejected.")
     return 0

@@ -4,13 +4,14 @@ import click
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.core.documents import spelled
-from adjourn.core.states import TaskState
+from adjourn.core.documents import unreadable_doc
+from adjourn.core.kept_documents import NOT_MADE
+from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Task
-from adjourn.core.text.render import title
+from adjourn.core.text.render import spelled, title
 from adjourn.core.text.when import ago, stamp
 from adjourn.views.block import BLANK, Table
-from adjourn.views.call import GIST, short
+from adjourn.views.call import GIST, short, unmade_words
 from adjourn.views.commands import unattended_block
 from adjourn.wiring import find_unattended
 
@@ -36,27 +37,42 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
     """List tasks, newest first."""
     decisions = session.open_decisions() if session.has_store else None
     found: list[Task] = []
+    unmade: dict[str, int] = {}  # how many approved calls of agents were never made
     if decisions:
         start = decisions.find_task(before).id if before else None
         with decisions.store.read() as view:
             wanted = tuple(TaskState(state) for state in states)
             found = view.tasks(states=wanted, limit=limit, before=start)
+            unmade = {
+                task.id: len(NOT_MADE.read(view, task.id) or ())
+                for task in found
+                if task.spec.is_driven and task.state in ENDED
+            }
     if session.wants_json:
-        session.print_document({"schema_version": 1, "tasks": [_document(task) for task in found]})
+        session.print_document(
+            {
+                "schema_version": 1,
+                "tasks": [_document(task, unmade.get(task.id, 0)) for task in found],
+                **unreadable_doc(session.unreadable),
+            }
+        )
         return
     if not (decisions and found):
         session.print_nothing_found("No tasks.")
         return
     moment = decisions.now()
+    redactor = session.redactor_of_text
+    shown = [redactor.task(task) for task in found] if redactor else found
     rows = [
         (
             short(task.id),
             task.state,
             str(task.runs),
             ago(task.updated_at, now=moment),
-            title(task.spec, columns=GIST),
+            f"{unmade_words(count)}: {gist}" if (count := unmade.get(task.id)) else gist,
         )
-        for task in found
+        for task in shown
+        for gist in [title(task.spec, columns=GIST)]
     ]
     head = ("TASK", "STATE", "RUNS", "CHANGED", "WHAT")
     session.show([Table(head=head, rows=rows, state_column=1)])
@@ -69,7 +85,7 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
         )
 
 
-def _document(task: Task) -> dict[str, object]:
+def _document(task: Task, unmade: int) -> dict[str, object]:
     return {
         "task_id": task.id,
         "state": task.state,
@@ -83,4 +99,5 @@ def _document(task: Task) -> dict[str, object]:
         "created_at": stamp(task.created_at),
         "updated_at": stamp(task.updated_at),
         "message": task.message,
+        "calls_not_made": unmade,
     }

@@ -4,7 +4,7 @@ import time
 
 import click
 
-from adjourn.cli.foreground import EXIT_CODES
+from adjourn.cli.foreground import EXIT_CODES, standing
 from adjourn.cli.options import Amount, verb
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
@@ -14,7 +14,6 @@ from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.supervision.wait import wait_until
 from adjourn.views.block import BLANK
-from adjourn.views.task import task_blocks
 
 _MOMENT = 2.0  # seconds that a detached supervisor may need to take its task
 _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
@@ -43,8 +42,7 @@ def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) 
         )
     else:
         for number, scene in enumerate(scenes):
-            cut = session.cut(scene.task.id)
-            blocks = task_blocks(scene, session.commands, now=controller.now(), cut=cut)
+            blocks = standing(session, scene, now=controller.now())
             session.show([BLANK, *blocks] if number else blocks)
     codes = [EXIT_CODES[task.state] for task in ended]
     return next((code for code in (exits.PAUSED, exits.FAILED) if code in codes), exits.COMPLETED)

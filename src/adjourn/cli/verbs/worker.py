@@ -19,7 +19,7 @@ from adjourn.system.signals import deferred_signals
 from adjourn.views.block import Table
 from adjourn.wiring import living
 from adjourn.wiring.notifications import HURRIED, LAST_ROUND, NotifyProcess
-from adjourn.wiring.supervisor import open_worker
+from adjourn.wiring.worker import open_worker
 
 _HEADINGS = {
     "name": "WORKER",
@@ -113,7 +113,7 @@ def _print_status(session: Session) -> int:
     if session.has_store:
         controller = session.open_controller()
         with controller.store.read() as view:
-            supervisors = [view.run(task.id, task.runs).supervisor for task in view.running()]
+            supervisors = [run.supervisor for run in view.current_runs()]
         moment = controller.now()
         workers = [
             {

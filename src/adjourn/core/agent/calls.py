@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from adjourn.core.ask import Ask
+from adjourn.core.ask import ApprovalAsk, QuestionAsk
 from adjourn.core.call import Call, canonical
 
-_TAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_TAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 _REJECTED = "TOOL_CALL_REJECTED"
 _OUTPUT = 64 * 1024  # characters of what a call printed that its agent is told
 
@@ -32,7 +32,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     call: Call | None = None
-    ask: Ask | None = None
+    ask: ApprovalAsk | QuestionAsk | None = None
     result: "CallResult | None" = None
     original: bytes | None = None  # the call's bytes before a person edited them
 
@@ -52,6 +52,11 @@ def rejection(reason: str | None) -> str:
     return f"{_REJECTED}\n{reason}" if reason else _REJECTED
 
 
+def is_rejection(words: str) -> bool:
+    """Return whether these are the words that a model gets for a rejected call."""
+    return words.split("\n", 1)[0] == _REJECTED
+
+
 class CallResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a call gave back."""
 
@@ -68,6 +73,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """What a model took for its work."""
 
     input_tokens: int = 0
+    cached_input_tokens: int = 0  # those of them that a cache had, which cost less
     output_tokens: int = 0
     cost: str | None = None  # in US dollars, as a decimal number; None where it is not known
 
@@ -79,6 +85,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
         costs = [one.cost for one in spenders]
         return Spent(
             input_tokens=self.input_tokens + other.input_tokens,
+            cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cost=None if None in costs else str(sum(Decimal(cost) for cost in costs if cost)),
         )
@@ -90,8 +97,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str | None = None
     steps: int = 0
     input_tokens: int = 0
+    cached_input_tokens: int = 0
     output_tokens: int = 0
     cost: str | None = None
+    # Of a run that a limit stopped: the options with which a resume gets past it
+    resume_with: tuple[str, ...] = ()
     task: Spent | None = None  # what all runs of the task took, this one included
     details: dict[str, Any] = {}
 
@@ -99,7 +109,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def spent(self) -> Spent:
         """What the run took."""
         return Spent(
-            input_tokens=self.input_tokens, output_tokens=self.output_tokens, cost=self.cost
+            input_tokens=self.input_tokens,
+            cached_input_tokens=self.cached_input_tokens,
+            output_tokens=self.output_tokens,
+            cost=self.cost,
         )
 
 
@@ -119,7 +132,7 @@ class _Body(msgspec.Struct):
 
 def is_tame(label: str) -> bool:
     """Say whether an agent's name for a call can be said at a command line without a thought."""
-    return _TAME.fullmatch(label) is not None
+    return re.fullmatch(_TAME, label) is not None
 
 
 def looked_at(body: bytes, files: dict[str, str]) -> bytes:

@@ -12,13 +12,18 @@ from typing import Any
 import msgspec
 
 from adjourn.core.agent.calls import is_tame
+from adjourn.core.call import canonical
 from adjourn.core.errors import CannotResume
 
-VERSION = 1
+VERSION = 2  # the newest that is read
 
 
 def _version() -> int:
-    return VERSION
+    return 1
+
+
+def _version_of_summaries() -> int:
+    return 2
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -45,14 +50,19 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The tokens of one answer, and what they cost in US dollars where that is known."""
 
     input: int = 0
+    cached: int = 0  # tokens of the input that a cache had
     output: int = 0
     cost: str | None = None
 
 
-class User(msgspec.Struct, frozen=True, kw_only=True, tag_field="role", tag="user"):
+class User(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="role", tag="user"
+):
     """Words of a person."""
 
     text: str
+    # Whether they were said after the agent had left: by a reviewer, or with a resume
+    follow_up: bool = False
     v: int = msgspec.field(default_factory=_version)
 
 
@@ -81,7 +91,22 @@ class ToolResult(
     v: int = msgspec.field(default_factory=_version)
 
 
-Message = User | Assistant | ToolResult
+class Summary(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="role", tag="summary"
+):
+    """The model's own summary of the first messages, which it gets in their place from here on.
+
+    The messages themselves stay in the transcript.
+    """
+
+    text: str
+    covers: int  # how many messages of the session
+    usage: Usage = Usage()
+    model: str | None = None
+    v: int = msgspec.field(default_factory=_version_of_summaries)
+
+
+Message = User | Assistant | ToolResult | Summary
 
 
 class _Versioned(msgspec.Struct):
@@ -105,6 +130,37 @@ def decoded(body: bytes) -> Message:
     return message
 
 
+class Failures:
+    """How often in a row the same call has failed, step by step."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, str] = {}  # by id: the tool and the arguments of the newest answer
+        self._before: dict[str, int] = {}  # how often those of the answer before had failed
+        self._now: dict[str, int] = {}
+
+    def add(self, message: "Message") -> None:
+        """Count one message more. What a person says begins a new count."""
+        match message:
+            case User():
+                self._before, self._now = {}, {}
+            case Assistant():
+                self._before, self._now = self._now, {}
+                self._calls = {
+                    call.id: f"{call.name} {canonical(call.arguments).decode()}"
+                    for call in message.tool_calls
+                }
+            case ToolResult(failed=True):
+                call = self._calls.get(message.tool_call_id, "")
+                self._now[call] = self._before.get(call, 0) + 1
+            case ToolResult() | Summary():
+                pass
+
+    @property
+    def most(self) -> int:
+        """How often in a row that call failed which failed most often."""
+        return max(self._now.values(), default=0)
+
+
 class Tally:
     """What a conversation came to so far.
 
@@ -115,7 +171,7 @@ class Tally:
         self.steps = 0  # answers of the model
         self.questions = 0  # those without a call
         self.names: set[str] = set()  # of all calls
-        self._input = self._output = 0
+        self._input = self._cached = self._output = 0
         self._cost: Decimal | None = Decimal(0)
         for message in messages:
             self.add(message)
@@ -127,9 +183,12 @@ class Tally:
             self.questions += not message.tool_calls
             self.names.update(call.id for call in message.tool_calls)
             self._spend(message.usage)
+        elif isinstance(message, Summary):
+            self._spend(message.usage)
 
     def _spend(self, usage: Usage) -> None:
         self._input += usage.input
+        self._cached += usage.cached
         self._output += usage.output
         self._cost = (
             self._cost + Decimal(usage.cost)
@@ -142,6 +201,7 @@ class Tally:
         """What all answers together used; the cost is unknown as soon as that of one is."""
         return Usage(
             input=self._input,
+            cached=self._cached,
             output=self._output,
             cost=None if self._cost is None else str(self._cost),
         )

@@ -143,9 +143,31 @@ def _are_two_of_a_kind(one: str, other: str) -> bool:
 
 
 def refuse_terms(
-    terms: Terms, by: Principal, rights: Rights, *, requester: str, way_out: str
+    terms: Terms,
+    by: Principal,
+    rights: Rights,
+    *,
+    requester: str,
+    override: str | None,
+    way_out: str,
 ) -> None:
-    """Refuse an approval that would not count on those terms."""
+    """Refuse an approval that would not count on those terms.
+
+    `override` is why a person lets run what the policy never allows.
+    """
+    if terms.override:
+        overriding = f'{way_out} --override "why it must run"'
+        if not by.is_human:
+            sentence = (
+                f"your policy says never: only a person at a command line can override that,"
+                f" and {by.name} is none"
+            )
+            raise NotAllowed(sentence, way_out=overriding)
+        if not override:
+            raise NotAllowed(
+                "your policy says never: approving it needs a reason to override that",
+                way_out=overriding,
+            )
     if terms.approver is Approver.HUMAN and not by.is_human:
         raise NotAllowed(f"only a person may approve this, and {by.name} is none", way_out=way_out)
     if terms.not_requester and (

@@ -4,8 +4,8 @@ from typing import Literal
 
 import msgspec
 
-from adjourn.core.documents import spelled
 from adjourn.core.plan.plan import ItemState, Progress, Stand
+from adjourn.core.text.render import spelled
 
 
 class PlanTask(msgspec.Struct, frozen=True, kw_only=True):

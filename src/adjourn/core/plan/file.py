@@ -31,7 +31,10 @@ PLAN_KEYS = {
         "directory of that file."
     ),
     "review": "`true`: stop after each task, for a person to look at what it did.",
-    "pause_on_approval": "`true`: no command starts before the policy or a person has let it.",
+    "pause_on_approval": (
+        "`true`: no command starts before the policy or a person has let it."
+        " Tasks of `claude` and `codex` ask unless it is `false`."
+    ),
     "task": (
         "The tasks, each a table `[[task]]`. Of those that are ready, the one that stands "
         "first is started first."
@@ -156,7 +159,9 @@ class _Reader:
             else {},
             needs=self._names((*path, "needs"), table.get("needs", [])),
             review=self._yes_or_no(path, table, "review"),
-            pause_on_approval=self._yes_or_no(path, table, "pause_on_approval"),
+            pause_on_approval=self._yes_or_no(path, table, "pause_on_approval")
+            if "pause_on_approval" in {*table, *self._tables}
+            else None,
             grace=self._seconds((*path, "grace"), table["grace"]) if "grace" in table else None,
         )
 

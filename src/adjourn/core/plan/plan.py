@@ -25,7 +25,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, str] = {}
     needs: tuple[str, ...] = ()
     review: bool = False
-    pause_on_approval: bool = False
+    pause_on_approval: bool | None = None  # None: as its runner has it
     grace: float | None = None
 
 
@@ -61,7 +61,7 @@ def words_of(plan: Plan, item: Item) -> str:
         item.command,
         item.prompt,
         item.options,
-        item.pause_on_approval,
+        bool(item.pause_on_approval),
         portable(plan.workspace),
     ]
     return sha256(canonical(words)).hex()

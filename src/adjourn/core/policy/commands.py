@@ -3,6 +3,7 @@
 Itself, what a shell makes of its text, what a wrapper starts.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ _OTHER_SHELLS = frozenset(
     {"ash", "csh", "elvish", "fish", "ksh", "mksh", "nu", "pwsh", "rbash", "tcsh", "xonsh", "yash"}
 )
 _DEEPEST = 8
+_SHELL_SIGNS = frozenset(" \t\n{$`;|&")
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +144,10 @@ def _step(words: Words, *, depth: int) -> Step:
         return _git_step(words, name)
     if reader := _WRAPPERS.get(name):
         return _wrapped(words, name, reader, depth=depth)
+    if _INTERPRETERS.match(name) and (script := _script_text(words)):
+        return Step(words=words, text=script)
+    if name in _TAKES_COMMANDS:
+        return Step(words=words, text=_HEAD_OF_COMMAND.sub("\n", _texts(words)))
     # The loader runs what it is given
     starts_more = name in _STARTERS or name.startswith(("ld-linux", "ld-musl"))
     return Step(words=words, starts_more=starts_more, text=_texts(words) if starts_more else "")
@@ -152,16 +158,33 @@ def _step(words: Words, *, depth: int) -> Step:
 
 def _shell_step(words: Words, name: str, *, depth: int) -> Step:
     texts = [word for option, word in pairwise(words[1:]) if _takes_text(option)]
+    if not texts and all(word.startswith("-") for word in words[1:]):
+        is_harmless = words[1:] in {("--version",), ("--help",)}
+        return Step(
+            words=words, unsure=() if is_harmless else (f"{name} runs what it reads from stdin",)
+        )
     if not texts:
         return Step(words=words)
     if name in _SHELLS and len(words) == len(("sh", "-c", "text")) and words[1] == "-c":
         return _text_step(words, words[2], depth=depth)
+    # The words behind the text are its parameters: `sh -c '"$@"' sh rm -rf x`
+    parameters = words[words.index(texts[0]) + 2 :]
+    handed_over = [text for text in texts if parameters and "$" in text]
     return Step(
         words=words,
         is_shell=True,
         unread=(f"{name} is not called as `{name} -c TEXT`",),
-        text="\n".join(words[1:]),
+        text="\n".join([*words[1:], *(_with_parameters(each, parameters) for each in handed_over)]),
+        starts_more=True,
     )
+
+
+def _with_parameters(text: str, parameters: Words) -> str:
+    for sign in ('"$@"', '"$*"', "$@", "$*"):
+        text = text.replace(sign, " ".join(parameters))
+    for number, word in enumerate(parameters[:9], 1):
+        text = text.replace(f"${number}", word).replace(f"${{{number}}}", word)
+    return text
 
 
 def _takes_text(option: str) -> bool:
@@ -172,11 +195,51 @@ def _text_step(words: Words, text: str, *, depth: int) -> Step:
     read = read_text(text)
     if read.doubts:
         return Step(words=words, is_shell=True, unread=read.doubts, text=text)
-    return Step(
-        words=words,
-        is_shell=True,
-        inner=tuple(_step(command, depth=depth + 1) for command in read.commands),
-    )
+    inner = tuple(_step(command, depth=depth + 1) for command in read.commands)
+    # What one command prints may be what another starts: `echo 'rm -rf x' | sh`
+    hides_more = len(inner) > 1 and any(each.unsure for each in inner)
+    return Step(words=words, is_shell=True, inner=inner, text=text if hides_more else "")
+
+
+# --- other languages ------------------------------------------------------------------------------
+
+# Programs that take a command in one word: `tar --to-command=…`, `less +!…`, `sed '1e …'`
+_TAKES_COMMANDS = frozenset(
+    [
+        "bsdtar",
+        "ed",
+        "emacs",
+        "ex",
+        "gmake",
+        "gsed",
+        "less",
+        "make",
+        "man",
+        "more",
+        "nvim",
+        "rsync",
+        "sed",
+        "tar",
+        "vi",
+        "view",
+        "vim",
+        "zip",
+    ]
+)
+_HEAD_OF_COMMAND = re.compile(r"[=!+]|^\S*e(?=\s)", re.MULTILINE)
+_INTERPRETERS = re.compile(
+    r"(python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|osascript|[gmn]?awk)[\d.]*$"
+)
+_STARTS = re.compile(
+    r"system|exec|popen|spawn|subprocess|run\b|proc_open|passthru|`|qx|%x|\bsh\b|\|"
+)
+_LIST_SIGNS = str.maketrans(dict.fromkeys("[](),'\"", " "))
+
+
+def _script_text(words: Words) -> str:
+    """Return the words of an interpreter that may start commands, also those of a list."""
+    scripts = [word for word in words[1:] if _STARTS.search(word)]
+    return "\n".join([*scripts, *(script.translate(_LIST_SIGNS) for script in scripts)])
 
 
 # --- git ------------------------------------------------------------------------------------------
@@ -225,6 +288,44 @@ _GIT_COMMANDS_TEXT = (
 _GIT_COMMANDS = frozenset(_GIT_COMMANDS_TEXT.split())
 
 
+# Options of subcommands that name a program or a file which a later command runs; git also takes
+# the beginnings of long ones
+_GIT_HANDS_OUT = (
+    *("--config", "--exec", "--extcmd", "--open-files-in-pager", "--output", "--receive-pack"),
+    *("--template", "--upload-pack"),
+)
+_GIT_HANDS_OUT_SHORT = {
+    "clone": ("-c", "-u"),
+    "difftool": ("-x",),
+    "grep": ("-O",),
+    "rebase": ("-x",),
+}
+# Words of subcommands behind which a program stands
+_GIT_RUNS = {"bisect": "run", "hook": "run", "submodule": "foreach"}
+_GIT_READS_CONFIG = frozenset(
+    {"get", "list", "--get", "--get-all", "--get-regexp", "--get-urlmatch", "--list", "-l"}
+)
+
+
+def _git_doubts(command: str, rest: Words) -> Iterator[tuple[int, str]]:
+    """Yield the words by which a subcommand runs something else, or has a later one do so."""
+    names = [place for place, word in enumerate(rest) if not word.startswith("-")]
+    for place, word in enumerate(rest):
+        option = word.partition("=")[0]
+        is_long = len(option) > 3 and any(each.startswith(option) for each in _GIT_HANDS_OUT)  # noqa: PLR2004 -- "--" and two letters
+        if is_long or word.startswith(_GIT_HANDS_OUT_SHORT.get(command, ("\0",))):
+            last = place if "=" in word else min(place + 1, len(rest) - 1)
+            yield last, f"git {command} {option} names what is run or written"
+        elif "ext::" in word:
+            yield place, "an address with ext:: is a command"
+        elif word == _GIT_RUNS.get(command):
+            yield min(place + 1, len(rest) - 1), f"git {command} {word} runs another command"
+    if command == "config" and len(names) > 1 and _GIT_READS_CONFIG.isdisjoint(rest):
+        yield names[0], "git config can change what later commands of git run"
+    if command in {"difftool", "mergetool", "for-each-repo"} and rest:
+        yield 0, f"git {command} runs another command"
+
+
 def _git_step(words: Words, name: str) -> Step:
     """Read a command of git.
 
@@ -251,6 +352,7 @@ def _git_step(words: Words, name: str) -> Step:
     command, rest = (words[at] if at < len(words) else ""), words[at + 1 :]
     if command and command not in _GIT_COMMANDS:
         unnamed.append((at, f"git {shown_program(command)} may be an alias for anything"))
+    unnamed += [(at + 1 + place, why) for place, why in _git_doubts(command, rest)]
     meanings = [meaning for key, meaning in set_here if key == f"alias.{command.casefold()}"]
     starts_more = command in _GIT_STARTERS
     texts = [meaning.removeprefix("!") for _, meaning in set_here] + (
@@ -288,7 +390,7 @@ def _wrapped(words: Words, name: str, reader: _Reader, *, depth: int) -> Step:
 
 def _texts(words: Words) -> str:
     """Return the words that may be shell text for somebody."""
-    return "\n".join(word for word in words[1:] if " " in word or "\t" in word or "\n" in word)
+    return "\n".join(word for word in words[1:] if not _SHELL_SIGNS.isdisjoint(word))
 
 
 def _plain(words: Words) -> int | None:
@@ -346,6 +448,13 @@ _STARTERS_TEXT = (
     "xvfb-run yarn"
 )
 _STARTERS = frozenset(_STARTERS_TEXT.split())
+
+
+def is_starter(name: str) -> bool:
+    """Return whether a program of that name starts another one that stands among its words."""
+    return name in _WRAPPERS or name in _STARTERS
+
+
 _WRAPPERS: dict[str, _Reader] = {
     **dict.fromkeys(("doas", "env", "nohup", "setsid", "sudo"), _plain),
     "nice": _nice,

@@ -19,7 +19,14 @@ from adjourn.core.policy.commands import (
     possible_programs,
     steps_of,
 )
-from adjourn.core.policy.judgement import Action, Effect, Judgement, strictest
+from adjourn.core.policy.judgement import (
+    NO_RULE_LETS,
+    NO_RULES,
+    Action,
+    Effect,
+    Judgement,
+    strictest,
+)
 from adjourn.core.policy.locations import (
     directory_of,
     joined,
@@ -38,7 +45,7 @@ from adjourn.core.task import Milliseconds
 from adjourn.core.text.render import visible
 from adjourn.core.text.when import span, stamp
 
-_NO_RULE = Judgement(why=("there is no rule at all",), is_default=True)
+_NO_RULE = Judgement(why=(NO_RULES,), is_default=True)
 _ACTIONS = tuple(Action)
 _EFFECTS: tuple[Effect, ...] = tuple(Effect)
 
@@ -272,6 +279,7 @@ class _Case:
         names = set(self._names_of((word,)))
         if self.where(word) is None:
             names |= self.policy.generous.programs_called(word.rpartition("/")[2])
+        names |= self.policy.generous.programs_like(self.tool, word)
         return frozenset(names)
 
     def where(self, program: str) -> str | None:
@@ -525,7 +533,9 @@ def _concluded(policy: Policy, case: _Case, allowance: Allowance | None) -> Expl
         action=action,
         never=policy.never,
         effect=_least(finding.effect, tightening),
-        terms=msgspec.structs.replace(terms, by_name=action is Action.NEVER),
+        terms=msgspec.structs.replace(
+            terms, by_name=action is Action.NEVER, override=action is Action.NEVER
+        ),
         expires_after=min(
             (rule.expires_after for rule in tightening if rule.expires_after is not None),
             default=None,
@@ -592,7 +602,7 @@ def _missing(case: _Case) -> list[str]:
     lacking = [finding for finding in case.findings if not finding.is_auto]
     doubts = [doubt for finding in lacking for doubt in finding.doubts]
     return doubts or [
-        f"no rule lets {_name(finding, case)} run by itself"
+        f"{NO_RULE_LETS}{_name(finding, case)} run by itself"
         for finding in lacking
         if not _is_held_up(finding)
     ]

@@ -7,6 +7,12 @@ import msgspec
 from adjourn.core.ask import Approver, Terms
 from adjourn.core.task import Milliseconds
 
+# All that a model hears of a rule that refused its call: no rule, and no path of a file
+NOT_ALLOWED = "your policy does not allow this"
+SAYS_NEVER = "your policy says never"
+NO_RULES = "there is no rule at all"
+NO_RULE_LETS = "no rule lets "  # and what it does not let run
+
 
 class Action(StrEnum):
     """Whether a call runs by itself, after a person's yes, or not at all.
@@ -59,7 +65,19 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def terms_of_ask(self) -> Terms:
         """The terms on which a person may let the call run."""
-        return msgspec.structs.replace(self.terms, by_name=self.action is Action.NEVER)
+        is_never = self.action is Action.NEVER
+        return msgspec.structs.replace(self.terms, by_name=is_never, override=is_never)
+
+    @property
+    def reasons_to_ask(self) -> tuple[str, ...]:
+        """Why a person is asked, in words: the rule with its file and line, or that none allows."""
+        first, *others = self.why or ("",)
+        if self.action is Action.NEVER:
+            return (f"{SAYS_NEVER}: {first}".removesuffix(": "), *others)
+        if not self.is_default:
+            return (f"your policy asks a person: {first}".removesuffix(": "), *others)
+        reasons = [why for why in self.why if why != NO_RULES and not why.startswith(NO_RULE_LETS)]
+        return ("no rule allows it", *reasons)
 
     def expiry(self, *others: Milliseconds | None) -> Milliseconds | None:
         """Return how long an ask about the call stays open: the shortest span that anybody set."""
@@ -70,7 +88,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 def approved_on(terms: Terms) -> Judgement:
     """Return what a person's approval is worth: the terms on which it was given."""
-    return Judgement(action=Action.NEVER if terms.by_name else Action.PROMPT, terms=terms)
+    return Judgement(action=Action.NEVER if terms.override else Action.PROMPT, terms=terms)
 
 
 _ACTIONS = tuple(Action)
@@ -98,6 +116,8 @@ def is_stricter(one: Judgement, than: Judgement) -> bool:
     What was approved on easier terms then counts no more.
     """
     both = strictest(one, than)
+    if both.is_turned_down and not than.is_turned_down:
+        return True
     return (both.action, both.terms) != (than.action, than.terms)
 
 
@@ -107,4 +127,5 @@ def _strictest_terms(one: Terms, other: Terms) -> Terms:
         not_requester=one.not_requester or other.not_requester,
         signed=one.signed or other.signed,
         by_name=one.by_name or other.by_name,
+        override=one.override or other.override,
     )

@@ -182,6 +182,16 @@ def _patched(arguments: Mapping[str, Json]) -> Iterator[str]:
             yield path
 
 
+_READING = frozenset(
+    {"glob", "grep", "list_files", "ls", "notebookread", "read", "read_file", "search_files"}
+)
+
+
+def is_reading(tool: str) -> bool:
+    """Return whether a tool only reads the files that it names."""
+    return tool.casefold() in _READING
+
+
 def named_paths(tool: str, arguments: Mapping[str, Json], *, workspace: str) -> list[str]:
     """Return the paths of a call that may be links: its directory, those of its options, its files.
 

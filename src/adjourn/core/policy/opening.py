@@ -4,7 +4,7 @@ from enum import Enum
 
 import msgspec
 
-from adjourn.core.ask import Ask, Terms
+from adjourn.core.ask import ApprovalAsk, Terms
 from adjourn.core.call import Call, Command
 from adjourn.core.policy.judgement import Action, Judgement, Never
 
@@ -55,6 +55,7 @@ class OwnAsk(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes part of the ask of a process that wants its own command approved."""
 
     files: dict[str, str] = {}
+    reasons: tuple[str, ...] = ()  # why it is asked, beyond that it ran and left
     terms: Terms = Terms()
     expires_after: int | None = None
 
@@ -63,6 +64,6 @@ class Obstacle(msgspec.Struct, frozen=True, kw_only=True):
     """Why a call that was let through may not start now."""
 
     call: Call
-    ask: Ask | None
+    ask: ApprovalAsk | None
     opening: Opening
     changes: tuple[str, ...]

@@ -1,5 +1,6 @@
 """What a rule of a policy says, and an index that finds the rules that match a call."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -7,12 +8,22 @@ import msgspec
 from adjourn.core.ask import Approver
 from adjourn.core.call import Json, canonical
 from adjourn.core.policy.judgement import Action, Effect
+from adjourn.core.policy.options import (
+    GivenOptions,
+    OptionEnd,
+    WantedOption,
+    is_option,
+    rule_readings,
+)
 from adjourn.core.policy.pattern import REST, Pattern, read_pattern
 from adjourn.core.task import Milliseconds
 
 ANY_TOOL = "*"
 # The arguments that hold commands; a pattern over their text allows nothing
 TEXT_KEYS = frozenset({"argv", "command"})
+_WILD = frozenset("*?[")
+_WILD_RUNS = re.compile(r"[^*?\[]+")
+_MOST_WILD = 8  # wildcards in a word; with more it is the word of an attacker, and is asked about
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -82,16 +93,22 @@ class Index:
     def _add(self, rule: Rule) -> None:
         node = self._tools.below(rule.tool)
         if rule.argv is not None:
-            is_open = rule.argv[-1:] == (REST,)
             if rule.trusts_a_path:
                 program = read_pattern(rule.argv[0]).head
                 self._paths.setdefault(program.rpartition("/")[2], set()).add(program)
-            for word in rule.argv[:-1] if is_open else rule.argv:
-                node = node.below(word)
-            (node.with_more if is_open else node.whole).append(rule)
+            is_open = rule.argv[-1:] == (REST,)
+            words = rule.argv[:-1] if is_open else rule.argv
+            as_written = OptionEnd(words, (), is_open)
+            for reading in [as_written] if self._strictly else rule_readings(rule.argv):
+                end = node
+                for word in reading.operands:
+                    end = end.below(word)
+                ends = end.with_more if reading.is_open else end.whole
+                ends.append(_End(rule, reading.wanted))
         elif rule.arguments:
             key = min(rule.arguments)
-            node.keyed.setdefault(key, _Node()).below(rule.arguments[key]).whole.append(rule)
+            end = node.keyed.setdefault(key, _Node()).below(rule.arguments[key])
+            end.whole.append(_End(rule))
         else:
             node.always.append(rule)
 
@@ -106,9 +123,9 @@ class Index:
                     _text(arguments[key]), strictly=self._strictly
                 ):
                     yield from (
-                        rule
-                        for rule in found.whole
-                        if self._fits(rule, arguments, holds_commands=holds_commands)
+                        end.rule
+                        for end in found.whole
+                        if self._fits(end.rule, arguments, holds_commands=holds_commands)
                     )
 
     def _fits(self, rule: Rule, arguments: Mapping[str, Json], *, holds_commands: bool) -> bool:
@@ -124,20 +141,35 @@ class Index:
         """Return the programs of that name that rules name by their paths."""
         return self._paths.get(name, set())
 
+    def programs_like(self, tool: str, glob: str) -> set[str]:
+        """Return the programs that rules name and that a shell may find by a wildcard."""
+        # Seldom needed: few commands have a wildcard where a program stands
+        from fnmatch import fnmatchcase
+
+        name = glob.rpartition("/")[2]
+        if not _WILD.intersection(name) or len(_WILD_RUNS.sub("", name)) > _MOST_WILD:
+            return set()
+        return {
+            program
+            for root in self._tools.fitting(tool, strictly=False)
+            for program in root.literals
+            if fnmatchcase(program.rpartition("/")[2], name)
+        }
+
     def of_words(
         self, tool: str, words: Sequence[str], *, programs: Iterable[str] = ()
     ) -> Iterator[Rule]:
         """Yield the rules that match a command; its program may go by further names.
 
         Rules that ask or forbid also match where options stand between their words: `git push` is
-        in `git -C . push`. An option that the rule itself names may stand anywhere behind the words
-        before it.
+        in `git -C . push`. An option that the rule itself names may stand anywhere, in any
+        spelling.
         """
         roots = self._tools.fitting(tool, strictly=False)
+        search = _Search(words[1:], strictly=self._strictly)
         for root in roots:
-            yield from root.with_more
-            yield from root.whole if not words else ()
-        search = _Search(strictly=self._strictly)
+            yield from search.matching(root.with_more)
+            yield from search.matching(root.whole) if not words else ()
         search.begin(roots, {*words[:1], *programs})
         for word in words[1:]:
             yield from search.go_on(word)
@@ -152,32 +184,44 @@ class Index:
 
         All beginnings are followed at once, so the work grows with the number of words only.
         """
-        search = _Search(strictly=self._strictly)
+        search = _Search(words, strictly=self._strictly)
         roots = self._tools.fitting(tool, strictly=False)
         for root in roots:
-            yield from root.with_more
+            yield from search.matching(root.with_more)
         for word in words:
             yield from search.go_on(word)
             search.begin(roots, names_of(word))
         yield from search.end()
 
 
+class _End(msgspec.Struct, frozen=True):
+    """A rule that ends at a place in the tree, and the options that it names."""
+
+    rule: Rule
+    wanted: tuple[WantedOption, ...] = ()
+
+
 class _Search:
     """Follows words through the tree, from one beginning or from many."""
 
-    def __init__(self, *, strictly: bool) -> None:
+    def __init__(self, words: Sequence[str], *, strictly: bool) -> None:
+        self._options = GivenOptions(words)
         self._strictly = strictly
         self._reached: dict[_Node, None] = {}  # where the last word was one of the rule's
         # Where it was an option, or its value, between two words of the rule
         self._passing: dict[_Node, None] = {}
-        # Where it was anything, and the rule's next word is an option
-        self._seeking: dict[_Node, None] = {}
         self._is_after_option = False
 
     @property
     def is_over(self) -> bool:
         """Whether no further word can lead anywhere."""
-        return not (self._reached or self._passing or self._seeking)
+        return not (self._reached or self._passing)
+
+    def matching(self, ends: "Iterable[_End]") -> Iterator[Rule]:
+        """Yield the rules whose options are among the words."""
+        for end in ends:
+            if not end.wanted or self._options.has_all(end.wanted):
+                yield end.rule
 
     def begin(self, roots: "Iterable[_Node]", names: Iterable[str]) -> None:
         """Take the last word for the program of a command, by each of its names."""
@@ -193,46 +237,39 @@ class _Search:
         """Follow the next word, and yield the rules that match whatever it is."""
         before = self._reached | self._passing
         for node in before:
-            yield from node.with_more
-        is_option = len(word) > 1 and word.startswith(("-", "+"))
-        expecting = before | self._seeking if is_option else before
+            yield from self.matching(node.with_more)
         self._reached = {
-            found: None
-            for node in expecting
-            for found in node.fitting(word, strictly=self._strictly)
+            found: None for node in before for found in node.fitting(word, strictly=self._strictly)
         }
         if not self._strictly:
             # The word behind an option may be its value. Nobody knows which options of which
             # program have one.
-            self._passing = before if is_option or self._is_after_option else {}
-            self._seeking |= {node: None for node in before if node.has_options}
-            self._is_after_option = is_option and "=" not in word
+            is_passed = is_option(word)
+            self._passing = before if is_passed or self._is_after_option else {}
+            self._is_after_option = is_passed and "=" not in word
 
     def end(self) -> Iterator[Rule]:
-        """Yield the rules that match if no word follows."""
+        """Yield the rules that match if no word follows but options."""
         for node in self._reached | self._passing:
-            yield from node.with_more
-        for node in self._reached:
-            yield from node.whole
+            yield from self.matching(node.with_more)
+            yield from self.matching(node.whole)
 
 
 class _Node:
     """A place in the tree: what may follow, and the rules that end here."""
 
-    __slots__ = ("always", "has_options", "keyed", "literals", "open", "whole", "with_more")
+    __slots__ = ("always", "keyed", "literals", "open", "whole", "with_more")
 
     def __init__(self) -> None:
         self.literals: dict[str, _Node] = {}
         self.open: _Branches | None = None  # most words of most rules are literal
-        self.has_options = False  # whether an option is among the words that may follow
         self.keyed: dict[str, _Node] = {}
         self.always: list[Rule] = []
-        self.whole: list[Rule] = []
-        self.with_more: list[Rule] = []
+        self.whole: list[_End] = []
+        self.with_more: list[_End] = []
 
     def below(self, text: str) -> "_Node":
         pattern = read_pattern(text)
-        self.has_options |= pattern.head.startswith("-")
         if pattern.is_literal:
             return self.literals.get(pattern.head) or self.literals.setdefault(
                 pattern.head, _Node()

@@ -74,9 +74,10 @@ def segments(text: str) -> Iterator[Words]:
 
     One may begin at every word.
     """
-    plain = _IFS.sub(" ", text.replace("\\\n", ""))
-    yield from _loose_segments(plain)
-    yield from _crude_segments(plain)
+    plain = re.sub(_IFS, " ", text.replace("\\\n", ""))
+    for reading in dict.fromkeys((plain, _expanded(plain))):
+        yield from _loose_segments(reading)
+        yield from _crude_segments(reading)
 
 
 # --- what is understood ---------------------------------------------------------------------------
@@ -165,7 +166,7 @@ def _named(char: str) -> str:
 
 _PARTING = "|&;()<>{}$`\r"
 _SEPARATORS = str.maketrans(_PARTING, "\n" * len(_PARTING))
-_IFS = re.compile(r"\$IFS\b|\$\{IFS[^}]*\}")  # a blank, if nobody set it to something else
+_IFS = r"\$IFS\b|\$\{IFS[^}]*\}"  # a blank, if nobody set it to something else
 _QUOTES = str.maketrans("", "", "'\"\\")
 
 
@@ -181,3 +182,53 @@ def _loose_segments(text: str) -> list[Words]:
 def _crude_segments(text: str) -> list[Words]:
     """Split at quotes, too: what is in them may be a command for another shell."""
     return _loose_segments(text.replace("'", "\n").replace('"', "\n"))
+
+
+# What a shell makes of a text before it splits it, as far as that can be guessed. None of these
+# makes a command harmless: they only add readings in which a rule that forbids may match.
+# Compiled when they are first used: most commands have no such text (bench resume).
+_ANSI_QUOTES = r"(?s)\$'((?:[^'\\]|\\.)*)'"
+_ESCAPE = r"(?s)\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|.)"
+_PRINTED = (
+    r"(?:\$\(|`)\s*(?:echo|printf|which|type\s+-P|command\s+-v)\s+(?:-\w+\s+)?([^()`]*?)\s*[)`]"
+)
+_NOTHING_PRINTED = r"\$\(\s*\)|``"
+_ASSIGNED = r"(?<![\w$])([A-Za-z_]\w{0,63})=('[^']*'|\"[^\"]*\"|[^\s;|&()]*)"
+_VARIABLE = (
+    r"\$(?:\{[#!]?([A-Za-z_]\w*|[@*#?!$0-9-])(?::?[-=+?]([^}]*)|[^}]*)\}|([A-Za-z_]\w*|[@*0-9]))"
+)
+_BRACES = r"([^\s{};|&()`]{0,64})\{([^{}\s]*,[^{}\s]*)\}([^\s{};|&()`]{0,64})"
+_REDIRECTION = r"(?:\d{0,3}|&)(?:<<<|<<-?|<>|>>|>\||[<>]&?)[ \t]*[^\s;|&()<>]+"
+_ROUNDS = 3  # of what stands in one another
+_LONGEST_READING = 4 * _LONGEST
+
+
+def _expanded(text: str) -> str:
+    """Return a text as it may read once a shell has expanded it."""
+    text = re.sub(_ANSI_QUOTES, lambda found: re.sub(_ESCAPE, _escaped, found[1]), text)
+    text = re.sub(_REDIRECTION, " ", text.replace('$"', '"'))
+    values = {name: value.strip("'\"") for name, value in re.findall(_ASSIGNED, text)}
+    for _ in range(_ROUNDS):
+        before = text
+        text = re.sub(_PRINTED, r"\1", re.sub(_NOTHING_PRINTED, "", text))
+        text = re.sub(
+            _VARIABLE, lambda found: str(values.get(found[1] or found[3], found[2] or "")), text
+        )
+        text = re.sub(_BRACES, _alternatives, text)
+        if text == before or len(text) > _LONGEST_READING:
+            break
+    return text
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = found[1]
+    if code[0] in "xuU" and len(code) > 1:
+        number = int(code[1:], 16)
+        return chr(number) if number < 0x110000 else ""  # noqa: PLR2004 -- the end of Unicode
+    if code[0] in "01234567":
+        return chr(int(code, 8) & 0xFF)
+    return {"n": "\n", "t": "\t", "r": "\r"}.get(code, code)
+
+
+def _alternatives(found: re.Match[str]) -> str:
+    return " ".join(f"{found[1]}{each}{found[3]}" for each in found[2].split(","))

@@ -27,13 +27,23 @@ WHOLE = Cut(limit=1 << 62, rest="")
 # ── Calls ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+def spelled(word: str) -> str:
+    """Return a word of the operating system as JSON can hold it.
+
+    What is not UTF-8 is spelled out.
+    """
+    return word.encode("utf-8", "backslashreplace").decode()
+
+
 def visible(text: str) -> str:
     r"""Show part of a call on one line, so that no two texts look alike.
 
     Printable ASCII stands for itself; only a backslash is doubled. So do letters of the scripts in
     which one character is one shape, set from left to right: Latin, Greek, Cyrillic, kana, Han,
-    Hangul. All else is escaped: `\n`, `\r`, `\t`, `\x80` for a byte that is not UTF-8, `\{40
-    spaces}` for a wide gap, and `\u{202e}` for the rest.
+    Hangul. So do arrows, emoji and other signs that look like no letter, and whole words of Arabic,
+    Hebrew, Hindi and Thai that are well formed and touch no ASCII. Curly quotes and dashes are
+    shown where they cannot be taken for those of a shell. All else is escaped: `\n`, `\r`, `\t`,
+    `\x80` for a byte that is not UTF-8, `\{40 spaces}` for a wide gap, `\u{202e}` for the rest.
 
     A letter that Unicode lists as confusable with another is shown only where its neighbours rule
     the other out. A Greek or Cyrillic word must be of one alphabet and have a letter that no other
@@ -80,9 +90,7 @@ def command_line(argv: Sequence[str]) -> str:
 def title(spec: Spec, *, columns: int) -> str:
     """Show a task's command or prompt on one line, with how much of it is left out."""
     return clipped(
-        command_line(spec.argv)
-        if spec.prompt is None
-        else f"{spec.runner}: {visible(spec.prompt)}",
+        command_line(spec.argv) if spec.prompt is None else f"{spec.runner}: {prose(spec.prompt)}",
         columns=columns,
     )
 
@@ -181,7 +189,7 @@ def command_rows(head: str, command: str, *, columns: int) -> list[str]:
 
     Too long for one row, it goes on below, as a shell reads it.
     """
-    words = _SHELL_WORD.findall(command)
+    words = re.findall(_SHELL_WORD, command)
     if width(head + command) <= columns or " ".join(words) != command:
         return [head + command]
     rows = [head + words[0]]
@@ -194,7 +202,7 @@ def command_rows(head: str, command: str, *, columns: int) -> list[str]:
     return rows
 
 
-_SHELL_WORD = re.compile(r"(?:\$'(?:[^'\\]|\\.)*'|'[^']*'|\\.|[^\s'\\])+")
+_SHELL_WORD = r"(?:\$'(?:[^'\\]|\\.)*'|'[^']*'|\\.|[^\s'\\])+"
 
 
 @lru_cache(maxsize=4096)
@@ -436,6 +444,32 @@ _LIKE_LATIN = (
     r"\ua640-\ua69f\uab70-\uabbf"
 )
 
+# Signs that look like nothing in ASCII, as parts of a class: arrows, money, emoji
+_SIGNS = (
+    r"\u00a1-\u00a3\u00a5\u00a7\u00a9\u00ab\u00ae\u00b0\u00b1\u00bb\u00bf\u2020-\u2022\u20ac"
+    r"\u2190-\u2199\u21a6\u21d0-\u21d4\u2248\u2260\u2264\u2265\u2600-\u262f\u2638-\u266e"
+    r"\u2670-\u2689\u2690-\u26ab\u26ad-\u26ff\u2705\u2713\u2714\u2728\u274c\u2764\u27a1\u2b05-\u2b07"
+    r"\U0001f300-\U0001f3fa\U0001f400-\U0001f53d\U0001f54b-\U0001f5ff\U0001f600-\U0001f64f"
+    r"\U0001f680-\U0001f6ff\U0001f7e0-\U0001f7eb\U0001f90c-\U0001f9ff\U0001fa70-\U0001faff"
+)
+# Syllables of scripts with marks, each in the one order in which it can be written: no two of them
+# look alike. Not in these: a vowel sign after a vowel, two vowel signs, marks in another order.
+_CONSONANT = r"(?:[\u0915-\u0939]|[\u0915-\u0927\u092a-\u0930\u0932\u0935-\u0939]\u093c)"
+_DEVANAGARI = (
+    rf"(?:(?:{_CONSONANT}\u094d)*{_CONSONANT}[\u093e-\u094d]?|[\u0905-\u090b\u090f\u0910\u0913\u0914])"
+    r"[\u0901-\u0903]?"
+)
+_THAI = (
+    r"[\u0e40-\u0e44]?[\u0e01-\u0e2e][\u0e31\u0e34-\u0e39]?[\u0e47-\u0e4c]?"
+    r"[\u0e30\u0e32\u0e33]?\u0e46?"
+)
+_ARABIC = r"\u0621-\u063a\u0641-\u064a"
+_HEBREW = r"\u05d0-\u05ea"
+# What makes quotes and dashes mean something to a shell, and what a bidirectional terminal moves to
+# another place beside a word that is set from right to left
+_CODE = re.compile(r"[;|&$`<>{}]")
+_NOT_PROSE = re.compile(r"[0-9/=*+~^%#@\[\]()-]")
+
 _GAP = " " * 32  # enough to push what follows to another row or out of sight
 
 
@@ -462,11 +496,17 @@ def _shown(text: str, spellings: _Spellings | None = None) -> str:
     if text.isascii() and text.isprintable():
         return text
     spellings = spellings or _Spellings(_call_spelling)
-    return (
-        text.translate(spellings)
-        if text.isascii()
-        else _spelled(text, spellings, suspects=_suspects(), escape=_call_escape)
-    )
+    if text.isascii():
+        return text.translate(spellings)
+    # What is readable and cannot deceive stands for itself. None of it is a letter of those
+    # alphabets among which suspects are looked for.
+    is_code = _CODE.search(text) is not None
+    is_prose = not is_code and _NOT_PROSE.search(text) is None
+    parts: list[str] = _readable(is_code=is_code, is_prose=is_prose).split(text)
+    for at, part in enumerate(parts):
+        if at % 2 == 0 or not part.isprintable():
+            parts[at] = _spelled(part, spellings, suspects=_suspects(), escape=_call_escape)
+    return "".join(parts)
 
 
 def _worded(text: str, spellings: _Spellings) -> str:
@@ -525,6 +565,28 @@ def _letters() -> re.Pattern[str]:
     return re.compile(
         f"[{_LATIN}{_GREEK}{_CYRILLIC}{_KATAKANA}{_HIRAGANA}{_HAN}{_CJK_STOPS}{_HANGUL}]"
     )
+
+
+@cache
+def _readable(*, is_code: bool, is_prose: bool) -> re.Pattern[str]:
+    """Find what a call shows although it is neither ASCII nor a letter of one shape."""
+    apart = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
+    ways = [
+        f"[{_SIGNS}]",
+        f"{apart[0]}(?<![\\u0900-\\u097f])(?:{_DEVANAGARI})++(?![\u0900-\u097f]){apart[1]}",
+        f"{apart[0]}(?<![\u0e00-\u0e7f])(?:{_THAI})++(?![\u0e00-\u0e7f]){apart[1]}",
+        f"(?<=[{_HAN}{_HIRAGANA}{_KATAKANA}{_HANGUL}])[\uff01\uff0c\uff1a\uff1b\uff1f]",
+    ]
+    if not is_code:
+        # Not where an option may begin, and not between two parts of a name
+        ways += [r"(?<= )[\u2013\u2014](?=[ \"]|$)", r"[\u201c-\u201e]"]
+        ways.append(r"(?<=[^\W\d_])\u2019(?=[^\W\d_])")
+    if is_prose:
+        ways += [
+            f"{apart[0]}(?<![{letters}])[{letters}]{{2,}}+[\u060c\u061b\u061f]?(?![{letters}]){apart[1]}"
+            for letters in (_ARABIC, _HEBREW)
+        ]
+    return re.compile(f"((?:{'|'.join(ways)})++)")
 
 
 @cache

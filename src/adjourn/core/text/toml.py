@@ -8,7 +8,7 @@ import msgspec
 
 _MOST_PARTS = 16  # of a key; the parser takes a time that grows with the square of them
 _BYTE_ORDER_MARK = "\ufeff"  # some editors put it there, and none shows it
-_AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_AT = r" \(at (?:line (\d+), column (\d+)|end of document)\)$"
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ def _where_keys_are(line: str) -> list[str]:
 
 
 def _syntax(said: str, text: str, *, source: str) -> Problem:
-    found = _AT.search(said)
+    found = re.search(_AT, said)
     # only what is wrong has a place
 
     end = place_of(text, len(text))
@@ -133,14 +133,12 @@ def as_tables(given: Any) -> list[dict[str, Any]] | None:
 
 Path = tuple[str | int, ...]
 
-_SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
-_BLANK = re.compile(r"[ \t]*")
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-_SCALAR = re.compile(r"[^,\]}#\n]*")
-_STRING = re.compile(
-    r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\]|\\.)*"|\'[^\']*\'',
-    re.DOTALL,
-)
+# Compiled when a problem is looked for: most policies have none
+_SPACE = r"(?:[ \t\r\n]|#[^\n]*)*"
+_BLANK = r"[ \t]*"
+_BARE = r"[A-Za-z0-9_-]+"
+_SCALAR = r"[^,\]}#\n]*"
+_STRING = r'(?s)"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\]|\\.)*"|\'[^\']*\''
 _ESCAPES = {"u": 6, "U": 10}
 
 
@@ -206,8 +204,8 @@ class Places:
             else:
                 self._pair(table)
 
-    def _skip(self, expression: re.Pattern[str]) -> int:
-        found = expression.match(self._text, self._at)
+    def _skip(self, expression: str) -> int:
+        found = re.compile(expression).match(self._text, self._at)
         self._at = found.end() if found else self._at + 1  # always on, whatever it is
         return self._at
 

@@ -112,6 +112,10 @@ class Auditor:
                 )
         return self._broken is None
 
+    def miss(self, why: str) -> None:
+        """Note that something could not be compared, and why."""
+        self._broken = self._broken or Broken(place=None, task_id=None, kind=None, why=why)
+
     def verdict(self) -> Verdict:
         """Say what was found."""
         return Verdict(
@@ -164,9 +168,8 @@ def _said_of_an_ask(event: Event) -> tuple[str, str, str | None]:
 
 
 def _as_it_stands(ask: Ask) -> tuple[str, str, str | None] | None:
-    if ask.state is AskState.PENDING:
-        return None
-    return f"ask_{ask.state}", ask.settled_by or "", ask.level
+    settled = ask.settlement
+    return (f"ask_{settled.state}", settled.by, settled.level) if settled else None
 
 
 # --- export ---------------------------------------------------------------------------------------

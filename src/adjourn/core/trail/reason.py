@@ -8,8 +8,9 @@ from enum import StrEnum
 
 import msgspec
 
-from adjourn.core.ask import Ask, AskKind, Verdict
+from adjourn.core.ask import ApprovalAsk, AskKind, Verdict
 from adjourn.core.call import AUTO_APPROVAL, Call, command_body, command_of
+from adjourn.core.errors import UnreadableRow
 from adjourn.core.task import Spec
 from adjourn.core.trail.events import Event
 
@@ -36,7 +37,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     """Why a call may start, as the store and its trail have it."""
 
     grounds: Grounds
-    ask: Ask | None = None
+    ask: ApprovalAsk | None = None
     # The digest of what was approved, where the call carries that on without its decision
     approved: str | None = None
 
@@ -45,14 +46,16 @@ class NoReason(msgspec.Struct, frozen=True, kw_only=True):
     """Why a call may not start: in words for the person who is asked."""
 
     why: str
-    ask: Ask | None = None
+    ask: ApprovalAsk | None = None
 
 
 # Every call enters the trail by one of these, which hold its number, or by the ask about it. Those
 # that queue a task do so too,
 # but only if `new`.
 _MAKING = frozenset({"task_created", "call_proposed", "call_let_through"})
-_QUEUEING = frozenset({"task_queued", "task_resumed", "task_restarted", "run_settled"})
+_QUEUEING = frozenset(
+    {"task_queued", "task_resumed", "task_continued", "task_restarted", "run_settled"}
+)
 _STARTING = frozenset({"call_executing", "call_found"})
 _GIVING_BACK = frozenset({"run_returned", "call_released"})
 
@@ -168,7 +171,7 @@ def is_carried_on(body: bytes, approved: bytes) -> bool:
     """Return whether a command is the approved one, without the decision in its arguments."""
     try:
         before, after = command_of(approved), command_of(body)
-    except msgspec.MsgspecError:
+    except UnreadableRow:
         return False
     argv = before.argv
     decision = f"--approval-decision={before.env.get(AUTO_APPROVAL)}"

@@ -40,15 +40,16 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
 def receipt_of(ask: Ask, happened: Happened) -> Receipt | None:
     """Return the receipt of a settled ask, if that event is the one that settled it."""
-    verb = _VERBS.get(ask.state)
-    if verb is None or happened.event.kind != f"ask_{ask.state}":
+    settled = ask.settlement
+    verb = _VERBS.get(settled.state) if settled else None
+    if settled is None or verb is None or happened.event.kind != f"ask_{settled.state}":
         return None
     return Receipt(
         ask=ask.id,
         task=ask.task_id,
         verb=verb,
         by=happened.event.by,
-        level=ask.level,
+        level=settled.level,
         at=stamp(happened.event.at),
         place=happened.place,
         seal=happened.seal.hex(),

@@ -11,12 +11,12 @@ from typing import NoReturn
 import msgspec
 
 from adjourn.core.policy.surroundings import NOT_PINNED, unpinned
+from adjourn.core.text.render import spelled
 from adjourn.process import linux
 from adjourn.process.linux import close_all_but
 from adjourn.process.shim import ShimSpec
 from adjourn.process.shim_side.python_child import call
 from adjourn.system import pinning
-from adjourn.system.files import spelled
 from adjourn.system.pinning import DIGEST, FileLookup, name_of
 from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import IGNORED

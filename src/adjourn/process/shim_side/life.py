@@ -9,10 +9,10 @@ from typing import NoReturn
 
 import msgspec
 
+from adjourn.core.text.render import spelled
 from adjourn.process import linux
 from adjourn.process.shim import Ready, ShimResult, ShimSpec
 from adjourn.process.shim_side.running import INTERRUPTS, KILL, PreparedShim, Running
-from adjourn.system.files import spelled
 from adjourn.system.shortage import is_shortage
 from adjourn.system.signals import Signals
 

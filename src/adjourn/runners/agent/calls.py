@@ -9,15 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from adjourn.core import kept_documents
-from adjourn.core.agent.calls import Held, Proposed
+from adjourn.core.agent.calls import Held, Proposed, is_rejection
 from adjourn.core.agent.transcript import Assistant, ToolCall, ToolResult
-from adjourn.core.ask import Ask, Question
+from adjourn.core.ask import Question, QuestionAsk
 from adjourn.core.call import arguments_of, tool_body
 from adjourn.core.errors import Misuse
-from adjourn.core.states import AskState, CallState
+from adjourn.core.states import CallState
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent.tools.tool import ToolFailed, capped
-from adjourn.runners.agent.tools.toolbox import ASK, OWN, Toolbox
+from adjourn.runners.agent.tools.toolbox import ASK, FINISH, OWN, Toolbox
 
 # Names the document that says why calls of the newest batch could not even be proposed
 UNMADE = kept_documents.UNMADE.name
@@ -98,7 +98,7 @@ class Batch:
             self._drive.keep(UNMADE, msgspec.json.encode(self._unmade))
         return self._named(self._drive.propose(proposed))
 
-    def _question(self, call: ToolCall) -> Ask:
+    def _question(self, call: ToolCall) -> QuestionAsk:
         arguments = call.arguments if isinstance(call.arguments, dict) else {}
         choices = tuple(str(choice) for choice in arguments.get("choices", ()))
         return self._drive.ask(
@@ -128,9 +128,20 @@ class Batch:
 
     def results(self) -> list[ToolResult]:
         """Return what came of all calls, in their order, as the model is told."""
+        outcomes = {call.id: self._outcome(call) for call in self._answer.tool_calls}
+        # Work is done only if all of it worked: a finish beside a call that did not is refused
+        unfinished = [
+            f"{call.id} ({call.name}) {'was rejected' if is_rejection(words) else 'failed'}"
+            for call in self._answer.tool_calls
+            for ok, words in [outcomes[call.id]]
+            if not ok
+        ]
         limit, results = self._toolbox.place.limit, list[ToolResult]()
         for call in self._answer.tool_calls:
-            ok, words = self._outcome(call)
+            ok, words = outcomes[call.id]
+            if ok and unfinished and call.name == FINISH.name:
+                ok, words = False, f"the work is not finished: {', '.join(unfinished)}; "
+                words += "call finish again when nothing is left to do"
             text = capped(words, limit, of="the result")
             results.append(
                 ToolResult(tool_call_id=call.id, name=call.name, text=text, failed=not ok)
@@ -141,9 +152,8 @@ class Batch:
         if call.id in self._unmade:
             return False, self._unmade[call.id]
         if call.id in self._asked:
-            ask = self._asked[call.id]
-            is_answered = ask.state is AskState.ANSWERED
-            return is_answered, (ask.reply or "") if is_answered else "nobody answered"
+            answer = self._asked[call.id].answer
+            return (False, "nobody answered") if answer is None else (True, answer)
         if call.name in OWN:
             return True, "done"
         return self._looked[call.id] if call.id in self._looked else _came_of(self._held[call.id])

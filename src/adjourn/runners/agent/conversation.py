@@ -6,7 +6,9 @@ from itertools import takewhile
 from adjourn.core.agent.calls import Spent
 from adjourn.core.agent.transcript import (
     Assistant,
+    Failures,
     Message,
+    Summary,
     Tally,
     ToolResult,
     Usage,
@@ -30,12 +32,47 @@ class Conversation:
             decoded(body) for body in drive.messages(after=self._before)
         ]
         self.tally = Tally(self.messages)
+        summaries = [each for each in self.messages if isinstance(each, Summary)]
+        self._summary = summaries[-1] if summaries else None
+        self._beginning: User | None = None  # what the model gets for what the summary covers
         self._of_run = Tally()
+        self.failures = Failures()  # since the last resume, as the steps
 
     @property
     def last(self) -> Message | None:
         """The message that says what comes next."""
-        return self.messages[-1] if self.messages else None
+        rest = (each for each in reversed(self.messages) if not isinstance(each, Summary))
+        return next(rest, None)
+
+    @property
+    def for_model(self) -> list[Message]:
+        """The messages as the model gets them: the newest summary instead of what it covers."""
+        if self._summary is None:
+            return self.messages
+        if self._beginning is None:
+            first = next(each.text for each in self.messages if isinstance(each, User))
+            said = f"{first}\n\nWhat happened so far, in your own words:\n{self._summary.text}"
+            self._beginning = User(text=said)
+        return [self._beginning, *self.messages[self._summary.covers :]]
+
+    def older_part(self) -> tuple[int, list[Message]] | None:
+        """Return how many messages a new summary covers, and what of them it is made from.
+
+        About a third of the conversation stays as it is. A call is never cut off from its result.
+        None: nothing is left that could be summarised.
+        """
+        covered = self._summary.covers if self._summary else 1
+        sizes = [len(encoded(each)) for each in self.messages]
+        starts = [
+            number
+            for number, each in enumerate(self.messages)
+            if isinstance(each, Assistant) and number > covered
+        ]
+        if not starts:
+            return None
+        small = (start for start in starts if sum(sizes[start:]) <= sum(sizes) // 3)
+        cut = next(small, starts[-1])
+        return cut, self.for_model[: len(self.for_model) - (len(self.messages) - cut)]
 
     def append(self, *messages: Message) -> None:
         """Keep messages, all in one moment."""
@@ -53,21 +90,32 @@ class Conversation:
 
     def _take(self, messages: Sequence[Message]) -> None:
         for message in messages:
+            if isinstance(message, Summary):
+                self._summary, self._beginning = message, None
             self.messages.append(message)
             self.tally.add(message)
             self._of_run.add(message)
+            self.failures.add(message)
 
     def hear(self, feedback: Sequence[str]) -> None:
-        """Add what reviewers want changed, as far as the model was not told of it before.
+        """Add what people said after the agent had left, as far as the model was not told of it.
 
-        Each once.
+        Each once, and never between calls and their results.
         """
+        if self.last is None or (isinstance(self.last, Assistant) and self.last.tool_calls):
+            return
         told = sum(
-            isinstance(message, User) and message.text.startswith(WANTS_CHANGES)
+            isinstance(message, User)
+            and (message.follow_up or message.text.startswith(WANTS_CHANGES))
             for message in self.messages
         )
         for words in feedback[told:]:
-            self.append(User(text=f"{WANTS_CHANGES} {words}"))
+            self.append(User(text=words, follow_up=True))
+
+    @property
+    def steps_of_run(self) -> int:
+        """How many answers the model gave since the last resume."""
+        return self._of_run.steps
 
     @property
     def usage_of_run(self) -> Usage:
@@ -84,7 +132,12 @@ class Conversation:
         return (
             None
             if self._before
-            else Spent(input_tokens=used.input, output_tokens=used.output, cost=used.cost)
+            else Spent(
+                input_tokens=used.input,
+                cached_input_tokens=used.cached,
+                output_tokens=used.output,
+                cost=used.cost,
+            )
         )
 
     @property

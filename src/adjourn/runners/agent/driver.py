@@ -17,13 +17,13 @@ from adjourn.ports.runner import Host
 from adjourn.runners.agent import options as setups
 from adjourn.runners.agent.interrupt import Interrupted, Stop
 from adjourn.runners.agent.loop import Agent
-from adjourn.runners.agent.model_errors import ModelGaveUp
+from adjourn.runners.agent.model_errors import LimitReached, ModelGaveUp, ModelRefused
 from adjourn.runners.agent.options import FINISH, Setup
 from adjourn.runners.agent.retry import RetryingModel
 from adjourn.runners.agent.tools import plugins
 from adjourn.runners.agent.tools.tool import ToolFailed
 from adjourn.runners.agent.tools.toolbox import Toolbox, toolbox
-from adjourn.runners.driver import FOR_NOW, INTERRUPTED
+from adjourn.runners.driver import INTERRUPTED, LIMIT_REACHED, UNAVAILABLE
 
 TOOLS = kept_documents.TOOLS.name  # names the document with the tools that others bring
 
@@ -48,10 +48,7 @@ class BuiltInAgent:
             raise
         except AdjournError as error:
             _say(2, f"{error.why}\n")
-            # Where a person is at hand, what the model's server does is no reason to fail: the task
-            # can go on from here.
-            is_for_now = isinstance(error, ModelGaveUp) and drive.task.spec.pause_on_approval
-            return FOR_NOW if is_for_now else exits.FAILED
+            return exits.FAILED
 
     def resume(self, ref: str) -> int:
         """Go on with the conversation that the store has."""
@@ -80,7 +77,21 @@ def _driven(drive: Drive, stop: Stop) -> int:
         except AdjournError as error:
             drive.report(Report(message=error.why))
             raise
-        code = agent.run()
+        try:
+            code = agent.run()
+        except StoreProblem:
+            raise
+        except AdjournError as error:
+            # What would lose work pauses. A server that is away may be back soon; one that refuses
+            # the very first request would refuse it again, and nothing is lost.
+            is_away = isinstance(error, ModelGaveUp) and not isinstance(error, ModelRefused)
+            if isinstance(error, LimitReached):
+                code = LIMIT_REACHED
+            elif agent.has_answers or is_away:
+                code = UNAVAILABLE
+            else:
+                raise
+            _say(2, f"{error.why}\n")
     if agent.farewell:
         _say(1, f"{agent.farewell}\n")  # it was part of a call, and nobody has heard it
     return code

@@ -5,6 +5,7 @@ Imported only when a model is asked: it takes a second.
 
 import asyncio
 import os
+import re
 import ssl
 from collections.abc import Callable, Coroutine, Sequence
 from decimal import Decimal
@@ -37,12 +38,18 @@ from adjourn.core.agent.transcript import (
     Message,
     Thinking,
     ToolCall,
+    ToolResult,
     Usage,
     User,
 )
-from adjourn.runners.agent.model_errors import ModelGaveUp, ModelStumbled
+from adjourn.runners.agent.model_errors import ContextFull, ModelRefused, ModelStumbled
 from adjourn.runners.agent.options import Setup
 from adjourn.runners.agent.tools.tool import Tool
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # its package may be missing
+    from pydantic_ai.models.anthropic import AnthropicModelSettings
 
 
 class History:
@@ -51,9 +58,13 @@ class History:
     def __init__(self) -> None:
         self._sent: list[ModelMessage] = []
         self._count = 0
+        self._first: Message | None = None
 
     def with_all(self, instructions: str, messages: Sequence[Message]) -> list[ModelMessage]:
         """Return what to send: the messages from before, and those that have come since."""
+        # After a summary the conversation begins otherwise, and all of it is sent anew
+        if self._first is not messages[0]:
+            self._first, self._sent, self._count = messages[0], [], 0
         if not self._sent:
             self._sent.append(ModelRequest(parts=[SystemPromptPart(content=instructions)]))
         for message in messages[self._count :]:
@@ -63,12 +74,14 @@ class History:
             part: UserPromptPart | ToolReturnPart
             if isinstance(message, User):
                 part = UserPromptPart(content=message.text)
-            else:
+            elif isinstance(message, ToolResult):
                 # Never as failed: then the text would arrive wrapped in JSON, and
                 # TOOL_CALL_REJECTED has to arrive exactly so.
                 part = ToolReturnPart(
                     tool_name=message.name, content=message.text, tool_call_id=message.tool_call_id
                 )
+            else:
+                continue  # it stands in the place of other messages, and is not one
             # All results of a batch come back in one message
             if isinstance(last := self._sent[-1], ModelRequest):
                 self._sent[-1] = ModelRequest(parts=[*last.parts, part])
@@ -104,6 +117,12 @@ _FINAL = (
     exceptions.ContentFilterError,
     exceptions.UserError,
 )
+_TOO_LONG = frozenset({400, 413, 422})
+_SAYS_TOO_LONG = re.compile(
+    r"context_length_exceeded|request_too_large|(prompt|input|request) is too long"
+    r"|maximum context length|context window",
+    re.IGNORECASE,
+)
 _MILLION = Decimal(1_000_000)
 _HERE = ("127.0.0.1", "::1", "localhost")
 
@@ -115,7 +134,7 @@ class Client:
         self._setup = setup
         self._runner = runner or asyncio.Runner()
         provider, _, name = setup.model.partition(":")
-        self._model, self._close_connection = _PROVIDERS[provider](setup, name)
+        self._model, self._close_connection = _PROVIDERS.get(provider, _other)(setup, name)
         self._history = History()
 
     def close(self) -> None:
@@ -128,7 +147,7 @@ class Client:
     ) -> Assistant:
         """Return the model's answer.
 
-        What may pass is raised as ModelStumbled, what will not as ModelGaveUp.
+        What may pass is raised as ModelStumbled, what will not as ModelRefused.
         """
         asked = self._response(
             self._history.with_all(instructions, messages), _offered(tools), hear
@@ -136,7 +155,8 @@ class Client:
         try:
             response = self._runner.run(asked)
         except _FINAL as error:
-            raise ModelGaveUp(_sentence(error)) from error
+            refusal = ContextFull if _is_too_long(error) else ModelRefused
+            raise refusal(_sentence(error)) from error
         except Exception as error:
             # A server that does not speak this API breaks its reader anywhere
             raise ModelStumbled(
@@ -148,6 +168,11 @@ class Client:
         self, sent: list[ModelMessage], offered: ModelRequestParameters, hear: Listener
     ) -> ModelResponse:
         settings = ModelSettings(timeout=self._setup.timeout)
+        if self._setup.model.startswith("anthropic:"):
+            # Anthropic caches only what it is told to. It is told so beside the messages, whose
+            # bytes stay the same from request to request.
+            caching: AnthropicModelSettings = {"anthropic_cache": True}
+            settings |= caching
         if not self._setup.stream:
             response = await model_request(
                 self._model, sent, model_settings=settings, model_request_parameters=offered
@@ -161,6 +186,12 @@ class Client:
             async for event in stream:
                 hear(_heard(event))
             return stream.get()
+
+
+def _is_too_long(error: Exception) -> bool:
+    """Return whether the server says that the conversation is too long; each says it otherwise."""
+    is_refused = isinstance(error, exceptions.ModelHTTPError) and error.status_code in _TOO_LONG
+    return is_refused and _SAYS_TOO_LONG.search(str(getattr(error, "body", ""))) is not None
 
 
 def _sentence(error: Exception) -> str:
@@ -222,6 +253,23 @@ _PROVIDERS: dict[str, Callable[[Setup, str], tuple[Model, CloseConnection]]] = {
 }
 
 
+def _other(setup: Setup, name: str) -> tuple[Model, CloseConnection]:
+    """Return any other model that pydantic-ai knows; it finds its key and its server itself."""
+    del name
+    from pydantic_ai.models import infer_model
+
+    try:
+        return infer_model(setup.model), _nothing_to_close
+    except ImportError as error:
+        raise ModelRefused(f"{setup.model} needs what is not installed. {error}") from error
+    except (exceptions.UserError, ValueError) as error:
+        raise ModelRefused(f"{setup.model} cannot be used: {error}") from error
+
+
+async def _nothing_to_close() -> None:
+    """Close nothing: such a model looks after its connection."""
+
+
 def _trust(base_url: str | None) -> ssl.SSLContext | bool:
     """Return whose certificates count.
 
@@ -237,7 +285,7 @@ def _key(setup: Setup, usual: str, *, is_local: bool) -> str:
     variable = setup.key_variable or usual
     key = os.environ.get(variable, "")
     if not key and not is_local:
-        raise ModelGaveUp(
+        raise ModelRefused(
             f"the environment variable {variable} is not set: the model's server wants a key"
         )
     return key or "none"
@@ -296,6 +344,7 @@ def _answer(response: ModelResponse, setup: Setup) -> Assistant:
         thinking=tuple(thinking),
         usage=Usage(
             input=spent.input_tokens,
+            cached=spent.cache_read_tokens,
             output=spent.output_tokens,
             cost=None if cost is None else f"{cost:f}",
         ),

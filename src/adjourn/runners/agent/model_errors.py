@@ -12,6 +12,27 @@ class ModelStumbled(Exception):
 
 
 class ModelGaveUp(AdjournError):
-    """The model will not answer as things are."""
+    """The model does not answer as things are: its server is away, or overloaded."""
 
     code = "model"
+
+
+class ModelRefused(ModelGaveUp):
+    """The model's server would refuse the same request again: the key, the model, the request."""
+
+
+class ContextFull(ModelRefused):
+    """The conversation is longer than the model takes."""
+
+
+class LimitReached(AdjournError):
+    """The agent has done as much as it may: a person has to want more.
+
+    A resume with `options` gets past the limit.
+    """
+
+    code = "limit"
+
+    def __init__(self, why: str, *options: str) -> None:
+        super().__init__(why)
+        self.options = options

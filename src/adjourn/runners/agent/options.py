@@ -4,6 +4,7 @@ They are kept with the task, so that every resume has the same.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
@@ -15,7 +16,7 @@ from adjourn.core.text.render import visible
 from adjourn.ports.runner import ConfigTable
 from adjourn.runners.options import refuse_wrong
 
-PROVIDERS = ("openai", "anthropic")
+PROVIDERS = ("openai", "anthropic")  # those that may have a server of one's own
 INSTRUCTIONS = (
     "You work in a directory on a person's machine, through the tools that you are "
     "given. Paths are relative to that directory. "
@@ -59,8 +60,10 @@ class Setup(
     key_variable: str | None = None  # which environment variable holds the key
     instructions: str = INSTRUCTIONS
     on_text: OnText = OnText.PAUSE
-    max_steps: int = 100
-    max_tokens: int | None = None
+    max_steps: int = 100  # since the last resume
+    max_tokens: int | None = None  # of the whole task
+    max_cost: float | None = None  # US dollars, of the whole task
+    compact: bool = True  # whether a conversation that is too long is summarised
     timeout: float = 600.0  # seconds for one answer of the model
     tries: int = 5
     stream: bool = True
@@ -85,7 +88,9 @@ class _McpFile(msgspec.Struct):
 
 
 _MCP = "mcp"  # names a file with servers, in the shape that most programs read
+_PROVIDER = re.compile(r"[a-z][a-z0-9-]*")
 _LARGEST = 1024 * 1024
+_NO_LIMIT = "none"
 _KNOWN = frozenset({*Setup.__struct_fields__, _MCP})
 
 
@@ -180,10 +185,10 @@ def _read_servers(path: str) -> dict[str, Any]:
 def convert(values: Mapping[str, object]) -> Setup:
     """Make a setup of values that may be texts still, or say which of them means nothing."""
     provider, _, name = str(values.get("model") or "").partition(":")
-    if provider not in PROVIDERS or not name:
+    if not _PROVIDER.fullmatch(provider) or not name:
         known = " or ".join(f"{known}:NAME" for known in PROVIDERS)
         said = (
-            f"the model {visible(str(values['model']))} is not one of {known}"
+            f"the model {visible(str(values['model']))} is not {known}, or PROVIDER:NAME of another"
             if values.get("model")
             else "no model is named"
         )
@@ -194,9 +199,33 @@ def convert(values: Mapping[str, object]) -> Setup:
         way_out="adjourn config",
     )
     try:
-        return msgspec.convert(values, Setup, strict=False)
+        setup = msgspec.convert(values, Setup, strict=False)
     except msgspec.ValidationError as error:
         raise Misuse(f"the agent's settings: {error}", way_out="adjourn config") from error
+    if setup.base_url and provider not in PROVIDERS:
+        raise Misuse(
+            f"base_url is only for {' and '.join(PROVIDERS)}; {provider} has settings of its own",
+            way_out=f"adjourn run --model openai:{visible(name)} --base-url URL PROMPT",
+        )
+    if setup.max_cost is not None and setup.base_url and setup.input_price is None:
+        raise Misuse(
+            "max_cost needs the price of a model on a server of your own",
+            way_out="adjourn run --option input_price=3 --option output_price=15 …",
+        )
+    return setup
+
+
+def with_limits(body: bytes, given: Mapping[str, str]) -> bytes:
+    """Return a setup with other limits; `none` takes a limit away."""
+    values: dict[str, Any] = msgspec.to_builtins(decoded(body))
+    for key, value in given.items():
+        if value != _NO_LIMIT:
+            values[key] = value
+        elif key == "max_steps":
+            raise Misuse("max_steps is a number of steps", way_out="adjourn resume --help")
+        else:
+            values.pop(key, None)
+    return msgspec.json.encode(convert(values))
 
 
 def decoded(body: bytes) -> Setup:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from adjourn.core.agent.calls import CallResult, Held, Proposed, cut
-from adjourn.core.ask import Ask
+from adjourn.core.ask import QuestionAsk
 from adjourn.core.call import Call, tool_body
 from adjourn.core.errors import AdjournError, AlreadyDone, StoreProblem
 from adjourn.core.states import AskState, CallState
@@ -408,9 +408,11 @@ class HeldCalls:
         ]
         return words.news(held, answers) if held or answers else None
 
-    def _answered_questions(self) -> dict[str, Ask]:
+    def _answered_questions(self) -> dict[str, QuestionAsk]:
         return {
-            ask.key: ask for ask in self._drive.asks() if ask.key and ask.state is AskState.ANSWERED
+            ask.key: ask
+            for ask in self._drive.asks()
+            if isinstance(ask, QuestionAsk) and ask.key and ask.state is AskState.ANSWERED
         }
 
     def made_before(self) -> str | None:
@@ -432,7 +434,7 @@ class HeldCalls:
         asks = self._asks(request)
         return Held(ask=next((ask for ask in asks if ask.is_open), asks[0] if asks else None))
 
-    def _asks(self, request: HookRequest) -> list[Ask]:
+    def _asks(self, request: HookRequest) -> list[QuestionAsk]:
         asked = questions_in(request.tool_input)
         return [
             self._drive.ask(as_asked(each, key))

@@ -13,7 +13,6 @@ import msgspec
 from adjourn.core import exits
 from adjourn.core.agent.calls import Report
 from adjourn.core.errors import AdjournError, CannotResume, StoreProblem
-from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.ports.runner import Host
 from adjourn.runners.claude import session, words
@@ -32,11 +31,13 @@ from adjourn.runners.claude.options import (
     start_argv,
 )
 from adjourn.runners.claude.program import NO_MARKER, Program
-from adjourn.runners.claude.protocol import Init, Result, Said, events_of
+from adjourn.runners.claude.protocol import Began, Init, Result, Said, events_of
 from adjourn.runners.claude.usage import Used, used_since
 from adjourn.runners.driver import (
-    FOR_NOW,
     INTERRUPTED,
+    LIMIT_REACHED,
+    STOPPED,
+    UNAVAILABLE,
     StopRequest,
     complain,
     say,
@@ -134,8 +135,7 @@ class ClaudeDriver:
         if made := self._calls.made_before():
             told += [made] if news else [words.PAUSED, made]
         told = [words.naming_no_file(each) for each in told]
-        wishes = self._drive.feedback[self._calls.memory.reviews :]
-        told += [f"{WANTS_CHANGES} {wanted}" for wanted in wishes]
+        told += self._drive.feedback[self._calls.memory.reviews :]
         return "\n\n".join(told) or words.PAUSED
 
     def _ref(self) -> str:
@@ -258,6 +258,8 @@ class ClaudeDriver:
         for event in events_of(line):
             self._calls.hear(event)
             match event:
+                case Began():
+                    self._drive.note_step(self._calls.turns.count)
                 case Said(text=text):
                     self._last_words = text
                     say(text)
@@ -332,17 +334,19 @@ class ClaudeDriver:
             self._report(result.result or self._last_words)
             return exits.COMPLETED
 
-        # Leave for now if the session can go on and may fare better: somebody has ended it, or a
-        # person is at hand. If it is not known what became of a call, a person is asked that first.
+        # Pause if the session can go on: what fails would be lost. If it is not known what became
+        # of a call, a person is asked that first. What is refused before anything was answered
+        # would be refused again, and loses nothing.
         self._fail(self._why())
-        can_go_on = self._is_resumable and not calls.has_open_calls
+        if not self._is_resumable or calls.has_open_calls:
+            return exits.FAILED
         if result is None:
-            may_fare_better = was_stopped(code)
-        else:
-            may_fare_better = self._drive.task.spec.pause_on_approval and (
-                result.can_be_tried_again or calls.unheard is not None
-            )
-        return FOR_NOW if can_go_on and may_fare_better else exits.FAILED
+            return STOPPED if was_stopped(code) else exits.FAILED
+        if result.is_limit:
+            return LIMIT_REACHED
+        has_work = calls.turns.count > 0 or self._drive.run.resumed_from is not None
+        is_outage = result.is_outage or calls.unheard is not None
+        return UNAVAILABLE if is_outage or has_work else exits.FAILED
 
     @property
     def _exit_code(self) -> int | None:
@@ -357,6 +361,7 @@ class ClaudeDriver:
                 message=message or None,
                 steps=self._calls.turns.count,
                 input_tokens=used.input_tokens,
+                cached_input_tokens=used.cached_input_tokens,
                 output_tokens=used.output_tokens,
                 cost=f"{used.cost:.6f}" if used.cost is not None else None,
                 details={"version": self._calls.memory.version},
@@ -370,6 +375,7 @@ class ClaudeDriver:
             return by_file
         return Used(
             input_tokens=by_file.input_tokens,
+            cached_input_tokens=by_file.cached_input_tokens,
             output_tokens=by_file.output_tokens,
             cost=max(0.0, self._result.total_cost_usd - self._began_at_cost),
         )

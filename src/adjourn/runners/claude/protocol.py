@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 # What the server says of a request that it would refuse again
-_FINAL = frozenset({400, 404, 413, 422})
+_FINAL = frozenset({400, 401, 403, 404, 413, 422})
+_LIMITS = frozenset({"error_max_turns", "error_max_budget_usd"})
 
 
 class Began(msgspec.Struct, frozen=True):
@@ -116,10 +117,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return self.stop_reason == "tool_deferred"
 
     @property
-    def can_be_tried_again(self) -> bool:
-        """Whether it failed by what may be otherwise tomorrow.
+    def is_limit(self) -> bool:
+        """Whether it stopped because it may do no more: turns, money, context."""
+        return self.subtype in _LIMITS or self.terminal_reason == "prompt_too_long"
 
-        The network, the model's server, the key, the server of a tool.
+    @property
+    def is_outage(self) -> bool:
+        """Whether it failed by what may be otherwise soon: the network, a server, a tool's server.
+
+        A key or a request that is refused is not, as long as nothing was answered.
         """
         is_of_the_api = self.terminal_reason == "api_error" and self.api_error_status not in _FINAL
         return is_of_the_api or self.stop_reason == "tool_deferred_unavailable"

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from adjourn.core.ask import Ask, Question
+from adjourn.core.ask import Question, QuestionAsk
 from adjourn.core.errors import Misuse
 
 ASK_USER = "AskUserQuestion"
@@ -67,7 +67,7 @@ def as_asked(asked: AskedQuestion, key: str) -> Question:
     return Question(prompt=asked.prompt(), key=key)
 
 
-def with_answers(arguments: dict[str, Any], asks: list[Ask]) -> dict[str, Any]:
+def with_answers(arguments: dict[str, Any], asks: list[QuestionAsk]) -> dict[str, Any]:
     """Return the input that tells Claude Code the answers."""
     asked = questions_in(arguments)
     answers = {

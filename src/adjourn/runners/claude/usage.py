@@ -14,6 +14,7 @@ class Used(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens, and what they cost in US dollars, if anybody has said so."""
 
     input_tokens: int = 0
+    cached_input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
 
@@ -40,6 +41,11 @@ class _Account(msgspec.Struct, tag_field="type", tag="cost-state"):
     def input_tokens(self) -> int:
         """All that was read."""
         return sum(_read(model) for model in self.models.values())
+
+    @property
+    def cached_input_tokens(self) -> int:
+        """What of it a cache had."""
+        return sum(model.cache_read_input_tokens for model in self.models.values())
 
     @property
     def output_tokens(self) -> int:
@@ -70,6 +76,10 @@ def used_since(before: bytes, after: bytes) -> Used:
     return Used(
         input_tokens=max(
             last.input_tokens - first.input_tokens, sum(_read(usage) for usage in spoken.values())
+        ),
+        cached_input_tokens=max(
+            last.cached_input_tokens - first.cached_input_tokens,
+            sum(usage.cache_read_input_tokens for usage in spoken.values()),
         ),
         output_tokens=max(
             last.output_tokens - first.output_tokens,

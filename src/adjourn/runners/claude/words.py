@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from adjourn.core.agent.calls import CallResult, Held
-from adjourn.core.ask import Ask
+from adjourn.core.ask import QuestionAsk
 from adjourn.core.call import Call
 from adjourn.core.states import CallState
 from adjourn.runners.claude.fingerprint import input_of
@@ -103,7 +103,7 @@ def edited(held: Held) -> str | None:
     )
 
 
-def news(held: Sequence[Held], answers: Sequence[Ask]) -> str:
+def news(held: Sequence[Held], answers: Sequence[QuestionAsk]) -> str:
     """Say what became of calls that were held together, and what was answered."""
     answered = [
         f"- answered, you need not ask again: {ask.prompt}\nThe answer is: {ask.reply}"

@@ -29,6 +29,8 @@ _QUIET = 0.3  # seconds without a word after which no further call of the same s
 _BESIDE = 1.0  # the same, of a call of another tool that may run beside this one
 _LOOK = 0.05
 _PATIENCE = 2.0  # the same, where it cannot be told whether the answer is whole
+_REFUSALS = frozenset({400, 401, 403, 404, 422})  # HTTP; the key, the model, the request
+_LIMITS = frozenset({"contextWindowExceeded", "sessionBudgetExceeded", "usageLimitExceeded"})
 _FINAL = frozenset(  # what the model's server, or Codex itself, would say again to the same request
     {
         "badRequest",
@@ -37,6 +39,7 @@ _FINAL = frozenset(  # what the model's server, or Codex itself, would say again
         "misalignmentPolicyViolation",
         "modelNotFound",
         "sandboxError",
+        "unauthorized",
     }
 )
 _ASKED_ABOUT = frozenset({"exec_command", "shell", "shell_command", "apply_patch"})
@@ -80,6 +83,7 @@ class TurnEnded(msgspec.Struct, frozen=True):
     status: str
     error: str | None = None
     is_final: bool = False
+    is_limit: bool = False
 
 
 Event = RequestBatch | ItemEnded | TurnEnded
@@ -231,10 +235,13 @@ class Conversation:
             case "turn/completed":
                 turn = msgspec.convert(params["turn"], _Turn)
                 error = turn.error or _Error()
-                is_final = (
-                    isinstance(error.codex_error_info, str) and error.codex_error_info in _FINAL
+                info = error.codex_error_info
+                return TurnEnded(
+                    status=turn.status,
+                    error=error.message or None,
+                    is_final=str(info) in _FINAL or _http_status(info) in _REFUSALS,
+                    is_limit=str(info) in _LIMITS,
                 )
-                return TurnEnded(status=turn.status, error=error.message or None, is_final=is_final)
             case _:
                 return None
         return None
@@ -251,6 +258,16 @@ class Conversation:
         self._retries += 1
         if self._retries > self._setup.retries:
             raise Stuck(f"Codex tried {self._retries} times in a row: {message}")
+
+
+def _http_status(info: object) -> int | None:
+    """Return the HTTP status in what Codex says of an error, if it tells one."""
+    match info:
+        case dict():
+            details = next(iter(info.values()), None)
+            return details.get("httpStatusCode") if isinstance(details, dict) else None
+        case _:
+            return None
 
 
 def _delay(call: OpenCall) -> float:

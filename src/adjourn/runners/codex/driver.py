@@ -10,7 +10,6 @@ import msgspec
 
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, StoreProblem
-from adjourn.core.review import WANTS_CHANGES
 from adjourn.ports.drive import Drive
 from adjourn.ports.runner import Host
 from adjourn.runners.codex import words
@@ -33,8 +32,10 @@ from adjourn.runners.codex.protocol import Questions, ThreadItem, WantedCall
 from adjourn.runners.codex.questions import ask_all, offered
 from adjourn.runners.codex.session import Rollout
 from adjourn.runners.driver import (
-    FOR_NOW,
     INTERRUPTED,
+    LIMIT_REACHED,
+    STOPPED,
+    UNAVAILABLE,
     StopRequest,
     complain,
     say,
@@ -71,6 +72,7 @@ class CodexDriver:
             interrupts=StopRequest(),
         )
         self._live: _Live | None = None
+        self._steps = self._keeper.memory.answers  # the answers that were told of
 
     def start(self) -> int:
         """Run Codex until it is done or a person is needed, and return the exit code."""
@@ -83,7 +85,7 @@ class CodexDriver:
         except Gone as gone:
             return self._lose(gone)
         except (Stuck, Silent, InUse) as error:
-            return self._give_up(self._sentence(error))
+            return self._give_up(self._sentence(error), UNAVAILABLE)
         except AdjournError as error:
             return self._fail(self._sentence(error))
 
@@ -167,14 +169,17 @@ class CodexDriver:
         return True
 
     def _wish(self, rollout: Rollout) -> str | None:
-        """Return what the newest reviewer wants changed, if that was not said yet.
+        """Return what a person said last to the agent that had left, if Codex has not heard it.
 
-        The same may have been wanted before.
+        The same may have been said before, also as the prompt.
         """
-        wishes = [f"{WANTS_CHANGES} {wanted}" for wanted in self._drive.feedback]
-        newest = wishes[-1] if wishes else ""
+        wishes = list(self._drive.feedback)
+        if not wishes:
+            return None
+        newest = wishes[-1]
+        told = [self._drive.task.spec.prompt or "", *wishes]
         said = sum(text.endswith(newest) for text in rollout.heard)
-        return newest if said < wishes.count(newest) else None
+        return newest if said < sum(text.endswith(newest) for text in told) else None
 
     # --- while Codex works ------------------------------------------------------------------------
 
@@ -191,12 +196,20 @@ class CodexDriver:
                 case None:
                     continue
                 case ItemEnded(item):
+                    self._note_step(live)
                     self._take_ended(live, item)
                 case TurnEnded():
                     return self._finish(live, event)
                 case RequestBatch(requests):
+                    self._note_step(live)
                     if not self._take_batch(live, requests):
                         return self._leave_or_stop(live)
+
+    def _note_step(self, live: _Live) -> None:
+        """Tell of the model's newest answer, if it was not told of yet."""
+        if (answers := live.rollout.read_on().answers) > self._steps:
+            self._steps = answers
+            self._drive.note_step(answers)
 
     def _take_batch(self, live: _Live, requests: Sequence[WantedCall | Questions]) -> bool:
         """Put all that Codex wants before the policy and before people.
@@ -249,7 +262,13 @@ class CodexDriver:
     def _finish(self, live: _Live, ended: TurnEnded) -> int | None:
         if ended.status != "completed":
             sentence = ended.error or f"Codex ended its turn as {ended.status}"
-            return self._fail(sentence) if ended.is_final else self._give_up(sentence)
+            # What is refused before anything was answered would be refused again
+            has_work = (
+                live.rollout.read_on().answers > 0 or self._drive.run.resumed_from is not None
+            )
+            if ended.is_final and not has_work:
+                return self._fail(sentence)
+            return self._give_up(sentence, LIMIT_REACHED if ended.is_limit else UNAVAILABLE)
         # The model did not wait for the answer
         if any(not each.call for each in self._keeper.memory.queried):
             return self._leave_or_stop(live)
@@ -333,12 +352,12 @@ class CodexDriver:
         Else it has given up by itself.
         """
         code = self._fail(self._sentence(gone))
-        return FOR_NOW if self._can_go_on and was_stopped(gone.code) else code
+        return STOPPED if self._can_go_on and was_stopped(gone.code) else code
 
-    def _give_up(self, sentence: str) -> int:
-        """Leave for now where a person is at hand, who can do something about it; else fail."""
-        code = self._fail(sentence)
-        return FOR_NOW if self._can_go_on and self._drive.task.spec.pause_on_approval else code
+    def _give_up(self, sentence: str, code: int) -> int:
+        """Leave for now, with that exit code, if the thread can go on; else fail."""
+        failed = self._fail(sentence)
+        return code if self._can_go_on else failed
 
     @property
     def _can_go_on(self) -> bool:

@@ -156,6 +156,7 @@ class MemoryKeeper:
                 message=message,
                 steps=self.steps,
                 input_tokens=used.input_tokens,
+                cached_input_tokens=used.cached_input_tokens,
                 output_tokens=used.output_tokens,
                 details={
                     "cached_input_tokens": used.cached_input_tokens,

@@ -56,7 +56,7 @@ class Setup(
     arguments: tuple[str, ...] = ()
     sandbox: Sandbox = Sandbox.WORKSPACE_WRITE
     model: str | None = None
-    on_approve: OnApprove = OnApprove.REPEAT
+    on_approve: OnApprove = OnApprove.EXECUTE
     way: Interface = Interface.APP_SERVER
     silence: float = SILENCE  # seconds without a word after which it counts as stuck
     retries: int = RETRIES  # how often in a row it may lose the network

@@ -5,7 +5,7 @@ Each becomes an ask, and its answer goes back in Codex's own words.
 
 from collections.abc import Sequence
 
-from adjourn.core.ask import Ask, Question
+from adjourn.core.ask import Question, QuestionAsk
 from adjourn.ports.drive import Drive
 from adjourn.runners.codex.memory import MemoryKeeper, Queried
 from adjourn.runners.codex.protocol import Offer, Query, QueryOption, ThreadItem
@@ -13,7 +13,7 @@ from adjourn.runners.codex.protocol import Offer, Query, QueryOption, ThreadItem
 
 def ask_all(
     drive: Drive, keeper: MemoryKeeper, queries: Sequence[Query], *, call: str
-) -> list[Ask]:
+) -> list[QuestionAsk]:
     """Ask every question of one call, and return the asks."""
     return [_asked(drive, keeper, query, call=call) for query in queries]
 
@@ -30,7 +30,7 @@ def _query(number: int, offer: Offer) -> Query:
     return Query(id=f"question_{number}", question=offer.title, options=options, other=True)
 
 
-def _asked(drive: Drive, keeper: MemoryKeeper, query: Query, *, call: str) -> Ask:
+def _asked(drive: Drive, keeper: MemoryKeeper, query: Query, *, call: str) -> QuestionAsk:
     memory = keeper.memory
     key = _free_key(query.id, memory.keys)
     ask = drive.ask(Question(prompt=query.prompt, key=key, choices=query.choices))

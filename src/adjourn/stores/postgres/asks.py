@@ -7,13 +7,15 @@ Without this a decision would take ten round trips, and ten thousand of them lon
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import islice
 
 from adjourn.core.ask import Ask
+from adjourn.core.errors import UnreadableRow
 from adjourn.core.task import Task
 from adjourn.core.trail.events import GENESIS, Event, link_after
 from adjourn.ports.store import Turn
-from adjourn.stores.bodies import author_of, event_of, intact_event, name_or_none, short_digest
+from adjourn.stores.bodies import event_of, intact_event, name_or_none, short_digest
 from adjourn.stores.postgres.batch import read_about
 from adjourn.stores.postgres.connection import Values
 from adjourn.stores.postgres.tasks import OF_TASK, EngineRows, call_of, run_of, task_of
@@ -26,7 +28,7 @@ from adjourn.stores.postgres.transaction import (
     valid_names,
 )
 from adjourn.stores.rows import BITS, LAST
-from adjourn.stores.shapes import HEXADECIMAL, Shape
+from adjourn.stores.shapes import HEXADECIMAL, AskRow, Shape, ask_of, row_of
 
 _WRITTEN = ("call", "expires_at", "settled_at", "settled_by", "level", "snoozed_until")
 _COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN)
@@ -37,7 +39,8 @@ _ASKED = ("prompt", "choices", "key", "manifest", "gate", "terms", "replaces", "
 _TO_START = (OF_TASK, len(QueueEntry._fields), 1, 7, 9, len(_COLUMNS) + 4)
 _WHOLE = (OF_TASK, len(QueueEntry._fields), 3, 7)
 _ASKS = Shape(
-    Ask,
+    AskRow,
+    called="{id}",
     columns=_COLUMNS,
     apart=_ASKED,
     known=("task_id", "number"),
@@ -125,20 +128,36 @@ class AskRows(EngineRows):
             of_task, entry, (head, first, has_turns), run = (
                 tuple(islice(columns, count)) for count in _WHOLE
             )
-            task = self._remember_task(of_task, QueueEntry(*entry), head)
-            self._remember_last_run(task, run)
+            self._remember(of_task[1], of_task[0])
+            try:
+                task = self._remember_task(of_task, QueueEntry(*entry), head)
+                self._remember_last_run(task, run)
+            except UnreadableRow:
+                continue  # whoever needs it reads it again, and is told; the others go on
             no = known.numbers[task.id]
             known.asks_of[no], known.calls_of[no] = {}, {}
             known.last_runs[no] = task.runs
             if not has_turns:
                 known.turns_of[(no << BITS) + task.runs] = []
             if first is not None:  # else the task was made in this very transaction
-                known.requesters[no] = author_of(first)
+                with suppress(UnreadableRow):
+                    known.requesters[no] = event_of(task.id, first).by
+
+        # A task of which something cannot be read is not known as a whole
         for row in open_asks:
-            self._remember_ask(self._ask(row))
+            try:
+                self._remember_ask(self._ask(row))
+            except UnreadableRow:
+                known.asks_of.pop(row[0] >> BITS, None)
         for row in open_calls:
-            call = known.calls[row[0]] = call_of(known.names[row[0] >> BITS], row)
-            known.calls_of[row[0] >> BITS][call.number] = call
+            no = row[0] >> BITS
+            try:
+                call = known.calls[row[0]] = call_of(known.names[no], row)
+            except UnreadableRow:
+                known.calls_of.pop(no, None)
+                continue
+            if no in known.calls_of:
+                known.calls_of[no][call.number] = call
 
     def _remember_task(self, row: Values, entry: QueueEntry, head: bytes | None) -> Task:
         known, no, task = self._known, row[0], task_of(row)
@@ -192,7 +211,8 @@ class AskRows(EngineRows):
 
     def add_ask(self, ask: Ask) -> None:
         no = self._key(ask.task_id, ask.number)
-        self._execute("insert_ask", no, *_ASKS.columns(ask), _ASKS.body(ask), _ASKS.apart(ask))
+        row = row_of(ask)
+        self._execute("insert_ask", no, *_ASKS.columns(row), _ASKS.body(row), _ASKS.apart(row))
         self._remember_ask(ask)
 
     def save_ask(self, old: Ask, new: Ask) -> None:
@@ -201,14 +221,15 @@ class AskRows(EngineRows):
             current = self.ask(old.id)
         expect(current.state is old.state, old.id)
         self._remember_ask(new)
-        written = _ASKS.columns(new, of=("state", *_WRITTEN))
-        self._write("write_ask", no >> BITS, no, *written, _ASKS.body(new))
-        if _ASKS.apart(old) != _ASKS.apart(new):
-            self._write("update_ask_body", no >> BITS, no, _ASKS.apart(new))
+        row = row_of(new)
+        written = _ASKS.columns(row, of=("state", *_WRITTEN))
+        self._write("write_ask", no >> BITS, no, *written, _ASKS.body(row))
+        if (apart := _ASKS.apart(row)) != _ASKS.apart(row_of(old)):
+            self._write("update_ask_body", no >> BITS, no, apart)
 
     def _ask(self, row: Values) -> Ask:
         no, *columns, body, apart, task_id = row
-        return _ASKS.value(columns, body, apart, task_id=task_id, number=no & LAST)
+        return _ASKS.made(ask_of, columns, body, apart, task_id=task_id, number=no & LAST)
 
     # --- turns ------------------------------------------------------------------------------------
 

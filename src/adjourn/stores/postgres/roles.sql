@@ -367,6 +367,10 @@ BEGIN
         IF TG_OP = 'UPDATE' AND NEW.state = 'pending' THEN
             PERFORM adjourn.refuse('%s may not change what is asked', session_user);
         END IF;
+        -- It chooses how long its own ask is open: never in the past, and at most for a year.
+        IF TG_OP = 'INSERT' AND (NEW.expires_at < NEW.created_at OR NEW.expires_at > NEW.created_at + 366 * 86400000::bigint) THEN
+            PERFORM adjourn.refuse('ask %s is open for no time, or for more than a year', NEW.id);
+        END IF;
     END IF;
     IF NEW.state != 'pending' THEN
         PERFORM adjourn.require_own_name(NEW.settled_by, TG_RELID);
@@ -459,8 +463,8 @@ BEGIN
         OR kind = 'ask_answered' AND author IN ('adjourn', 'policy')
         OR NOT adjourn.speaks_as('adjourn_worker') AND NOT adjourn.is_agent_only()
             AND (kind ~ '^run_' OR kind IN (
-                'call_executing', 'call_closed', 'call_lost', 'call_proposed', 'call_let_through', 'call_found', 'call_released',
-                'start_refused', 'program_executed', 'files_changed', 'task_forked', 'task_restarted'
+                'call_executing', 'call_closed', 'call_lost', 'call_proposed', 'call_let_through', 'call_found', 'call_released', 'call_not_made',
+                'start_refused', 'program_executed', 'files_changed', 'task_forked', 'task_restarted', 'task_continued'
             ))
         OR kind = 'task_created' AND NOT adjourn.speaks_as('adjourn_worker')
         OR kind NOT IN ('ask_opened', 'ask_rejected', 'ask_withdrawn', 'call_executing', 'call_closed') AND adjourn.is_agent_only() THEN
@@ -469,14 +473,24 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- Of a task that ended the words may be forgotten; their links stay.
+-- Of a task that ended the words may be forgotten; their links stay, and each is the one that its seal was made of.
 CREATE OR REPLACE FUNCTION adjourn.guard_forgetting() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    before bytea;
 BEGIN
-    IF NOT adjourn.may_write_any(TG_RELID) AND (NEW.body IS NOT NULL OR NOT EXISTS (
+    IF adjourn.may_write_any(TG_RELID) THEN
+        RETURN NEW;
+    END IF;
+    IF NEW.body IS NOT NULL OR NOT EXISTS (
         SELECT 1 FROM adjourn.task WHERE no = OLD.task AND state IN ('succeeded', 'failed', 'canceled')
-    )) THEN
+    ) THEN
         PERFORM adjourn.refuse('%s may not change the trail', session_user);
+    END IF;
+    SELECT seal INTO before FROM adjourn.event WHERE no < OLD.no ORDER BY no DESC LIMIT 1;
+    IF (OLD.no, OLD.task, OLD.seal) IS DISTINCT FROM (NEW.no, NEW.task, NEW.seal)
+        OR NEW.seal IS DISTINCT FROM sha256(coalesce(before, decode(repeat('00', 32), 'hex')) || NEW.link) THEN
+        PERFORM adjourn.refuse('%s may not forget event %s without its link', session_user, OLD.no::text);
     END IF;
     RETURN NEW;
 END $$;
@@ -674,7 +688,8 @@ BEGIN
             AND (OLD.state, OLD.version, OLD.next_call, OLD.wish, OLD.slot, OLD.engine_task, OLD.engine_run, OLD.body)
             IS DISTINCT FROM (NEW.state, NEW.version, NEW.next_call, NEW.wish, NEW.slot, NEW.engine_task, NEW.engine_run, NEW.body)
         OR OLD.state != NEW.state AND 'running' IN (OLD.state, NEW.state)
-        OR OLD.state = 'running' AND (OLD.engine_task, OLD.engine_run) IS DISTINCT FROM (NEW.engine_task, NEW.engine_run)
+        OR OLD.state = 'running' AND (OLD.engine_task, OLD.engine_run, OLD.next_call)
+            IS DISTINCT FROM (NEW.engine_task, NEW.engine_run, NEW.next_call)
     ) THEN
         PERFORM adjourn.refuse('%s may decide, never start', session_user);
     END IF;
@@ -752,6 +767,11 @@ BEGIN
         SELECT 1 FROM adjourn.task WHERE no = OLD.no >> TG_ARGV[0]::integer AND state IN ('succeeded', 'failed', 'canceled')
     ) THEN
         PERFORM adjourn.refuse('%s may not forget what has not ended', session_user);
+    END IF;
+    IF TG_TABLE_NAME = 'task' AND NOT adjourn.may_write_any(TG_RELID) AND EXISTS (
+        SELECT 1 FROM adjourn.event WHERE task = OLD.no AND body IS NOT NULL
+    ) THEN
+        PERFORM adjourn.refuse('%s may not forget a task and leave its events', session_user);
     END IF;
     RETURN OLD;
 END $$;

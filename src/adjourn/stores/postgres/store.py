@@ -11,7 +11,7 @@ from functools import cached_property
 import msgspec
 import psycopg
 
-from adjourn.core.errors import Conflict, Outdated, StoreOlder, StoreProblem
+from adjourn.core.errors import Conflict, Outdated, StoreOlder, StoreProblem, UnreadableRow
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.ports.world import StartMark
@@ -83,6 +83,7 @@ class PostgresStore:
         self._kept_starts: dict[str, StartMark] = {}  # by the names of calls
         self._starts_of: tuple[str, ...] = ()  # the eras in which they were read
         self._has_changed = False  # whether anything was committed
+        self.unreadable: dict[str, UnreadableRow] = {}
         self._open()
 
     def _open(self) -> None:
@@ -115,7 +116,11 @@ class PostgresStore:
             self._db.begin(TransactionStart(*_READ, then=self._looked))
             try:
                 yield PostgresRows(
-                    self._db, changes=False, lease=self.lease, prefetched=self._prefetched
+                    self._db,
+                    changes=False,
+                    lease=self.lease,
+                    unreadable=self.unreadable,
+                    prefetched=self._prefetched,
                 )
             finally:
                 with suppress(psycopg.Error):
@@ -137,7 +142,11 @@ class PostgresStore:
                 )
             self._db.begin(TransactionStart(begin, look, then=then))
             rows = PostgresRows(
-                self._db, changes=True, lease=self.lease, prefetched=self._prefetched
+                self._db,
+                changes=True,
+                lease=self.lease,
+                unreadable=self.unreadable,
+                prefetched=self._prefetched,
             )
             self._prefetched = None
             self._number = ""
@@ -336,9 +345,12 @@ class PostgresStore:
             if task := self._just_queued(pool, fits):
                 return task
             while taken := self._db.all(SQL["take_next"], pool, supervisor, int(self.lease)):
-                task = task_of(taken[0])
-                if fits(task):
-                    return task
+                try:
+                    task = task_of(taken[0])
+                    if fits(task):
+                        return task
+                except UnreadableRow as error:
+                    error.note_in(self.unreadable)
                 self._db.all(SQL["leave_to_others"], taken[0][0], supervisor, _NOT_HERE)
         return None
 
@@ -350,8 +362,14 @@ class PostgresStore:
         while name := next(
             (name for ear in self._listeners if (name := ear.next_queued(pool))), None
         ):
-            rows = PostgresRows(self._db, changes=False, lease=self.lease)
-            rows.prefetch(name)
+            rows = PostgresRows(
+                self._db, changes=False, lease=self.lease, unreadable=self.unreadable
+            )
+            try:
+                rows.prefetch(name)
+            except UnreadableRow as error:
+                error.note_in(self.unreadable)
+                continue
             no = rows.known.numbers.get(name, 0)
             task = rows.known.tasks.get(no)
             if task and task.state is TaskState.QUEUED and fits(task):

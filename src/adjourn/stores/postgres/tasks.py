@@ -2,31 +2,35 @@
 
 import os
 import time
+from contextlib import suppress
 
 from adjourn.core.backoff import backoff
 from adjourn.core.call import Call
-from adjourn.core.errors import NotFound, Outdated
+from adjourn.core.errors import NotFound, Outdated, UnreadableRow
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run, Task
-from adjourn.stores.bodies import name_or_none, spec_body, spec_of
+from adjourn.stores.bodies import name_or_none, spec_body
 from adjourn.stores.postgres.connection import Values
 from adjourn.stores.postgres.transaction import BatchedRows, QueueEntry, expect, outdated_if_missing
 from adjourn.stores.rows import BITS, LAST
-from adjourn.stores.shapes import HEXADECIMAL, Shape
+from adjourn.stores.shapes import HEXADECIMAL, SPEC, Shape
 
 _TASKS = Shape(
     Task,
+    called="{id}",
     columns=("id", "state", "version", "slot", "next_call", "wish"),
     known=("spec",),
-    as_column={"slot": HEXADECIMAL},
+    as_column={"slot": HEXADECIMAL, "spec": SPEC},
 )
 _RUNS = Shape(
     Run,
+    called="{task_id}.{number}",
     columns=("state", "version", "supervisor", "checkpoint_id", "pause_reason"),
     known=("task_id", "number"),
 )
 _CALLS = Shape(
     Call,
+    called="{task_id}.tc_{number}",
     columns=("state", "version", "digest", "claimed_by", "approved_by", "label"),
     known=("task_id", "number", "body"),
     as_column={"digest": HEXADECIMAL},
@@ -61,17 +65,15 @@ class TaskRows(BatchedRows):
         return task_of(row)
 
     def running(self) -> list[Task]:
-        return [
-            self._remember_running(row[:OF_TASK], row[OF_TASK:])
-            for row in self._all("running_tasks")
-        ]
+        return self._readable(self._remember_running, self._all("running_tasks"))
 
-    def _remember_running(self, row: Values, run: Values) -> Task:
+    def _remember_running(self, row: Values) -> Task:
         """Remember what is looked at next, in a view: the run of a task that runs."""
-        task = task_of(row)
+        task, run = task_of(row[:OF_TASK]), row[OF_TASK:]
         if run[0] is not None and not self._changes:
             self._remember(task.id, row[0])
-            self._known.runs[run[0]] = run_of(task.id, run)
+            with suppress(UnreadableRow):  # whoever reads it next is told
+                self._known.runs[run[0]] = run_of(task.id, run)
         return task
 
     def add_task(self, task: Task) -> None:
@@ -243,7 +245,7 @@ def _delay(task: Task) -> float:
 def task_of(row: Values) -> Task:
     """Return the task that a row holds."""
     _, *columns, body, spec = row
-    return _TASKS.value(columns, body, spec=spec_of(spec))
+    return _TASKS.value(columns, body, spec=spec)
 
 
 def run_of(task_id: str, row: Values) -> Run:
@@ -290,4 +292,4 @@ class EngineRows(TaskRows):
             raise Outdated(f"run {run.id} is alive after all")
 
     def abandoned(self) -> list[Run]:
-        return [self.run(task_id, number) for number, task_id in self._all("abandoned")]
+        return self._readable(lambda row: self.run(row[1], row[0]), self._all("abandoned"))

@@ -9,7 +9,7 @@ import msgspec
 
 from adjourn.core.ask import Ask
 from adjourn.core.call import Call
-from adjourn.core.errors import NotFound, Outdated
+from adjourn.core.errors import NotFound, Outdated, UnreadableRow
 from adjourn.core.task import Run, Task
 from adjourn.core.trail.events import Event
 from adjourn.ports.store import Turn
@@ -75,9 +75,11 @@ class BatchedRows(StoreRows):
         *,
         changes: bool,
         lease: float,
+        unreadable: dict[str, UnreadableRow],
         prefetched: IdentityMap | None = None,
     ) -> None:
         self._db = db
+        self.unreadable = unreadable
         self._changes = changes
         self._lease = lease
         self._prefetched = prefetched

@@ -15,7 +15,7 @@ _CUSTOMARY = ".adjourn"
 # What a person writes, and we only read
 _OF_A_PERSON = frozenset({".gitignore", "policy.toml", "supervision.yaml"})
 _HEADER = 512  # bytes of the smallest page
-_IGNORE = b"*\n!.gitignore\n!policy.toml\n!supervision.yaml\n"
+_IGNORE = b"*\n!policy.toml\n!supervision.yaml\n"  # and so itself
 # Kinds of file systems whose locks hold for all who see them, because only this machine sees them.
 # A block device belongs to one machine, so its file systems need no list; these have no device.
 _WITHOUT_DEVICE = frozenset(

@@ -6,7 +6,7 @@ import msgspec
 
 from adjourn.core.ask import Ask, Terms
 from adjourn.core.call import Call
-from adjourn.core.errors import NotFound, Outdated
+from adjourn.core.errors import NotFound, Outdated, UnreadableRow
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.core.trail.events import GENESIS, Event, seal_after
@@ -17,11 +17,10 @@ from adjourn.stores.bodies import (
     name_or_none,
     short_digest,
     spec_body,
-    spec_of,
 )
 from adjourn.stores.no_leases import NoLeases
 from adjourn.stores.rows import BITS, LAST, StoreRows, Values, statements_in
-from adjourn.stores.shapes import FLAG, HEXADECIMAL, PROCESS, Shape
+from adjourn.stores.shapes import FLAG, HEXADECIMAL, PROCESS, SPEC, AskRow, Shape, ask_of, row_of
 from adjourn.stores.sqlite.database import SqliteConnection
 
 with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as _file:
@@ -47,26 +46,24 @@ _ASK_CHANGES = (
 )
 _TASKS = Shape(
     Task,
+    called="{id}",
     columns=("id", "created_at", "slot", *_TASK_CHANGES),
     known=("spec",),
-    as_column={"slot": HEXADECIMAL},
+    as_column={"slot": HEXADECIMAL, "spec": SPEC},
 )
 _RUNS = Shape(
     Run,
+    called="{task_id}.{number}",
     columns=("call", "session_id", "created_at", "resumed_from", "restart_of", *_RUN_CHANGES),
     known=("task_id", "number"),
     as_column={"shim": PROCESS, "resumable": FLAG},
 )
 _CALLS = Shape(
     Call,
+    called="{task_id}.tc_{number}",
     columns=("tool", "nonce", "label", *_CALL_CHANGES),
     known=("task_id", "number", "body"),
     as_column={"digest": HEXADECIMAL, "shim": PROCESS},
-)
-_ASKS = Shape(
-    Ask,
-    columns=("id", "kind", "run", "created_at", "slot", "call", *_ASK_CHANGES),
-    as_column={"slot": HEXADECIMAL},
 )
 
 
@@ -85,6 +82,13 @@ class _AskBody(msgspec.Struct, array_like=True):
 
 
 _ask_bodies = msgspec.msgpack.Decoder(_AskBody)
+_ASKS = Shape(
+    AskRow,
+    called="{id}",
+    columns=("id", "kind", "run", "created_at", "slot", "call", *_ASK_CHANGES),
+    as_column={"slot": HEXADECIMAL},
+    read_body=lambda body: msgspec.structs.asdict(_ask_bodies.decode(body)),
+)
 
 
 class SqliteRows(StoreRows, NoLeases):
@@ -95,6 +99,7 @@ class SqliteRows(StoreRows, NoLeases):
 
     def __init__(self, db: SqliteConnection) -> None:
         self._db = db
+        self.unreadable: dict[str, UnreadableRow] = {}
         self._numbers: dict[str, int] = {}
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._newest_seal: bytes | None = None
@@ -132,7 +137,7 @@ class SqliteRows(StoreRows, NoLeases):
 
     def _task(self, row: Values) -> Task:
         _, spec, *columns = row
-        return _TASKS.value(columns, spec=spec_of(spec))
+        return _TASKS.value(columns, spec=spec)
 
     def running(self) -> list[Task]:
         return self.tasks(states=(TaskState.RUNNING,), limit=-1)[::-1]
@@ -186,18 +191,18 @@ class SqliteRows(StoreRows, NoLeases):
     def _ask(self, row: Values) -> Ask:
         no, body, task_id, *columns = row
         self._numbers[task_id] = no >> BITS
-        said = msgspec.structs.asdict(_ask_bodies.decode(body))
-        return _ASKS.value(columns, task_id=task_id, number=no & LAST, **said)
+        return _ASKS.made(ask_of, columns, body, task_id=task_id, number=no & LAST)
 
     def add_ask(self, ask: Ask) -> None:
         no = self._key(ask.task_id, ask.number)
-        self._execute("insert_ask", no, *_ASKS.columns(ask))
-        body = msgspec.convert(ask, _AskBody, from_attributes=True)
+        row = row_of(ask)
+        self._execute("insert_ask", no, *_ASKS.columns(row))
+        body = msgspec.convert(row, _AskBody, from_attributes=True)
         self._execute("insert_ask_body", no, msgspec.msgpack.encode(body))
 
     def save_ask(self, old: Ask, new: Ask) -> None:
         no = self._key(old.task_id, old.number)
-        changes = _ASKS.columns(new, of=_ASK_CHANGES)
+        changes = _ASKS.columns(row_of(new), of=_ASK_CHANGES)
         self._swap("update_ask", *changes, no, old.state, name=old.id)
 
     def turns_left_open(self, run_id: str) -> list[Turn]:

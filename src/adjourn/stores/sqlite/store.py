@@ -17,6 +17,7 @@ from adjourn.core.errors import (
     StoreOlder,
     StoreProblem,
     StoreRefused,
+    UnreadableRow,
 )
 from adjourn.core.task import Task
 from adjourn.core.text.render import command_line
@@ -33,7 +34,7 @@ from adjourn.system.files import disk_full, private_directory
 if TYPE_CHECKING:
     from threading import Event
 
-SCHEMA = 3
+SCHEMA = 4
 _OURS = 0x61646A6E  # "adjn"
 _PAGE = 8192
 _CHECKPOINT_PAGES = 64  # a short write-ahead log: whoever opens the store next reads all of it
@@ -80,6 +81,10 @@ class SqliteStore:
             self._db = self._open(path)
             self._files = OpenFiles(path)
         self._rows = SqliteRows(self._db)
+
+    @property
+    def unreadable(self) -> dict[str, UnreadableRow]:
+        return self._rows.unreadable
 
     def _open(self, path: str) -> SqliteConnection:
         db = SqliteConnection(path)
