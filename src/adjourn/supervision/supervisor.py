@@ -252,7 +252,7 @@ class Supervisor:
                 return self._open_gate(active, shim, claimed.call, may_start=may_start)
             except BaseException:
                 active.close()
-                self._stop_renewing(run)
+                self.stop_renewing(run)
                 raise
         except StoreProblem:
             self._unopened.append(run)
@@ -302,7 +302,7 @@ class Supervisor:
         executing = self._controller.runs.execute(active.run, shim=shim.identity)
         if isinstance(executing, Task):  # what let it start is gone: the gate stays shut
             active.close()
-            self._stop_renewing(active.run)
+            self.stop_renewing(active.run)
             return executing
         # Its lease is a new one: where a database is slow, the first may be over by now
         self._renew(active.run, deadline)
@@ -450,7 +450,8 @@ class Supervisor:
         if self._leases and deadline is not None:
             self._leases.watch(run.id, run_directory(self._root, run.id), deadline=deadline)
 
-    def _stop_renewing(self, run: Run) -> None:
+    def stop_renewing(self, run: Run) -> None:
+        """Let the lease of a run end, so that somebody else may settle it."""
         if self._leases:
             self._leases.forget(run.id)
 
@@ -458,7 +459,7 @@ class Supervisor:
         """Kill what is left here of a run that somebody else has, or soon will."""
         active.kill()
         active.close()
-        self._stop_renewing(active.run)
+        self.stop_renewing(active.run)
 
     # --- a run ends -------------------------------------------------------------------------------
 
@@ -472,14 +473,14 @@ class Supervisor:
             ended = self._settle(active)
         except StoreOlder:
             # Whoever accepts that copy settles the run: no lease of ours stands against it
-            self._stop_renewing(active.run)
+            self.stop_renewing(active.run)
             raise
         except StoreProblem:
             raise
         except AdjournError:
-            self._stop_renewing(active.run)
+            self.stop_renewing(active.run)
             raise
-        self._stop_renewing(active.run)
+        self.stop_renewing(active.run)
         return ended
 
     def _settle(self, active: ActiveRun) -> Task:

@@ -14,6 +14,7 @@ from adjourn.core.errors import (
     Conflict,
     NotFound,
     NotStarted,
+    StoreOlder,
     StoreProblem,
     UnreadableRow,
     WorkspaceBusy,
@@ -133,6 +134,11 @@ class Worker:
             self._log_troubles(listener)
             self._log_unreadable()
         except StoreProblem as error:
+            if isinstance(error, StoreOlder):
+                # Whoever accepts that copy settles what has ended here. Not only the first of them
+                # is let go: none can be reported before that.
+                for active in self._unreported:
+                    self._supervisor.stop_renewing(active.run)
             if once and not (self._active or self._unreported):
                 raise  # nobody would try again: what was to be done is not done
             self._log_store_problem(error)
