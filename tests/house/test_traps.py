@@ -26,7 +26,7 @@ CLAUDE = {
     "a deferred call of a megabyte is not found again": "test_real_session.py::a_deferred_call_of_two_megabytes",
     "a tool that is gone at the resume": "test_real_faults.py::a_call_whose_tool_is_gone_at_the_resume",
     "several results from one process": "test_driver.py::of_several_results_the_last_counts",
-    "an error of the API says success": "test_driver.py::an_error_of_the_api_is_a_failure",
+    "an error of the API says success": "test_driver.py::an_outage_of_the_api_pauses",
     "SIGINT tells the model that the person said no": "test_real_pause.py::a_pause_in_the_midst_of_a_tool",
     "a session that is killed early is lost": "test_real_pause.py::a_pause_before_the_session_is_on_disk",
     "another directory works, silently": "test_driver.py::a_resume_names_its_session_in_one_word",
