@@ -165,7 +165,7 @@ def test_words_and_decisions_do_not_mix_and_change_nothing(tmp_path: Path) -> No
         refused(
             person,
             asks["task_id"],
-            [(["once more"], 2, "open: none"), ([], 4, "nothing to resume")],
+            [(["  "], 2, "a text for its agent stands alone"), ([], 4, "nothing to resume")],
         )
         refused(person, "zzzz", [([], 3, "")])
         assert person.lines("log.txt") == ["ran"]
@@ -250,7 +250,7 @@ def test_a_policy_that_became_stricter_while_the_task_waited_counts(tmp_path: Pa
         again = person.resumed(paused, "--approve", "tc_1", expect=10)
         (call,) = again["pause_reason"]["pending_tool_calls"]
         assert not (tmp_path / "done.txt").exists()
-        person.resumed(again, "--approve", call["id"], expect=0)
+        person.resumed(again, "--approve", call["id"], "--override", "it must", expect=0)
         assert (tmp_path / "done.txt").exists()
 
 
