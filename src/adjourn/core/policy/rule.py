@@ -21,8 +21,9 @@ from adjourn.core.task import Milliseconds
 ANY_TOOL = "*"
 # The arguments that hold commands; a pattern over their text allows nothing
 TEXT_KEYS = frozenset({"argv", "command"})
-_WILD = frozenset("*?[")
+_LITERAL = re.compile(r"[A-Za-z0-9_]")
 _WILD_RUNS = re.compile(r"[^*?\[]+")
+_HEAD = re.compile(r"[^*?\[]*")
 _MOST_WILD = 8  # wildcards in a word; with more it is the word of an attacker, and is asked about
 
 
@@ -143,17 +144,20 @@ class Index:
 
     def programs_like(self, tool: str, glob: str) -> set[str]:
         """Return the programs that rules name and that a shell may find by a wildcard."""
-        # Seldom needed: few commands have a wildcard where a program stands
-        from fnmatch import fnmatchcase
-
         name = glob.rpartition("/")[2]
-        if not _WILD.intersection(name) or len(_WILD_RUNS.sub("", name)) > _MOST_WILD:
+        wild = len(_WILD_RUNS.sub("", name))
+        # Nothing but wildcards may be any program: such a text needs a person anyhow
+        if not 0 < wild <= _MOST_WILD or not _LITERAL.search(name):
             return set()
+        # Seldom needed: few commands have a wildcard where a program stands
+        from fnmatch import translate
+
+        wanted = re.compile(translate(name))
         return {
             program
             for root in self._tools.fitting(tool, strictly=False)
-            for program in root.literals
-            if fnmatchcase(program.rpartition("/")[2], name)
+            for program in root.programs_with(name)
+            if wanted.match(program.rpartition("/")[2])
         }
 
     def of_words(
@@ -276,6 +280,14 @@ class _Node:
             )
         self.open = self.open or _Branches()
         return self.open.below(text, pattern)
+
+    def programs_with(self, glob: str) -> Iterator[str]:
+        """Yield the literal words that may fit a glob: those that begin as it does, if it says."""
+        head = _HEAD.match(glob)
+        start = head[0] if head else ""
+        for word in self.literals:
+            if word.rpartition("/")[2].startswith(start):
+                yield word
 
     def fitting(self, word: str, *, strictly: bool) -> "list[_Node]":
         found = [self.literals[word]] if word in self.literals else []
