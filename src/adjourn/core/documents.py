@@ -332,8 +332,9 @@ def _reason_type(scene: Scene, *, has_approvals: bool) -> PauseReason:
 def pause_cause(task: Task, run: Run | None) -> PauseReason:
     """Return why a paused task is paused: as its last run left it, unless a person did it since."""
     is_of_run = run is not None and run.message is not None and run.message == task.message
-    if run and is_of_run and run.pause_reason in _NOT_A_PERSONS:
-        return run.pause_reason
+    reason = run.pause_reason if run and is_of_run else None
+    if reason is not None and reason in _NOT_A_PERSONS:
+        return reason
     return PauseReason.USER_INTERRUPT
 
 

@@ -118,7 +118,7 @@ def an_uncertain_ask(
 
 def settled(ask: AnyAsk, state: AskState, **settlement: Any) -> AnyAsk:
     """Return an ask as it is once it was settled."""
-    given = {"by": "uid:1000", "at": NOON, **settlement}
+    given: dict[str, Any] = {"by": "uid:1000", "at": NOON, **settlement}
     return replace(ask, settlement=Settlement(state=state, **given))
 
 

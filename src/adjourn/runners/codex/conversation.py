@@ -262,12 +262,15 @@ class Conversation:
 
 def _http_status(info: object) -> int | None:
     """Return the HTTP status in what Codex says of an error, if it tells one."""
-    match info:
-        case dict():
-            details = next(iter(info.values()), None)
-            return details.get("httpStatusCode") if isinstance(details, dict) else None
-        case _:
-            return None
+    try:
+        details = msgspec.convert(info, dict[str, _Details])
+    except msgspec.ValidationError:
+        return None
+    return next((each.status for each in details.values()), None)
+
+
+class _Details(msgspec.Struct):
+    status: int | None = msgspec.field(name="httpStatusCode", default=None)
 
 
 def _delay(call: OpenCall) -> float:
