@@ -48,3 +48,13 @@ def test_a_program_behind_a_link_is_not_taken_for_another_by_the_policy(shell: S
             str(ADJOURN), "policy", "explain", "--output", "json", "--", path, expect=None
         ).doc
         assert explained["action"] == "never", path
+
+
+def test_a_path_that_each_process_reads_otherwise_is_not_shown_as_covered(shell: Shell) -> None:
+    """The digest would be of a file in the directory of whoever looks, and not of the command."""
+    _project(shell)
+    (shell.place / "hidden").symlink_to("/proc/self/cwd/apply.sh")
+    for word in ("/proc/self/cwd/apply.sh", "/proc/thread-self/cwd/apply.sh", "./hidden"):
+        paused = shell.json("run", "--pause-on-approval", "--", "cat", word, expect=10)
+        shown = shell.adjourn("show", paused["task_id"], "--full").out
+        assert "not covered: another file for each process" in shown

@@ -20,6 +20,7 @@ from adjourn.system.pinning import (
     name_of,
     opened,
     plan_start,
+    steps_to,
 )
 from adjourn.system.shortage import hinders_looking
 
@@ -219,6 +220,9 @@ def _state(file: str, *, is_pinned: bool) -> str:
             return "not covered: not a regular file"
         if about.st_size > LARGEST:
             return f"not covered: larger than {LARGEST >> 20} MB"
+        if any(step.startswith("/proc/") for step, _ in steps_to(file)):
+            # /proc/self/cwd is another directory for us than for the command
+            return "not covered: another file for each process"
         out_of_reach = is_out_of_reach(file)
         with opened(file) as fd:
             digest = _kept_digest_of(fd) if out_of_reach else digest_of(fd)
