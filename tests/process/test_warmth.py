@@ -133,9 +133,10 @@ def test_one_that_dies_while_it_warms_is_replaced(forks: ForkServer, code: Path)
 def test_one_that_is_stopped_while_it_warms_is_killed_and_replaced(
     forks: ForkServer, code: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(warm, "_WARMING_LIMIT", 0.5)
     warmth = warmth_of(forks, code, "build")
-    assert warmth.server() is None
+    with monkeypatch.context() as patch:
+        patch.setattr(warm, "_WARMING_LIMIT", 0.5)
+        assert warmth.server() is None
     (warming,) = children(forks.pid)
     os.kill(int(warming), signal.SIGSTOP)
     assert ready(warmth).pid != int(warming)
