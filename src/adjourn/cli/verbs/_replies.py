@@ -99,14 +99,16 @@ def _print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask
         from adjourn.core.documents import ask_doc
 
         # Only JSON needs it (bench start)
-        from adjourn.core.kept_documents import ORIGINAL
+        from adjourn.core.kept_documents import ORIGINAL, WHY
 
         # What a call was before it was edited; several are never edited at once
         only = calls[0] if len(calls) == 1 else None
         with decisions.store.read() as view:
             original = ORIGINAL.read_of(view, only) if only else None
+            reasons = [WHY.of(ask.id).read(view, ask.task_id) for ask in settled]
         docs = [
-            ask_doc(ask, call, original=original) for ask, call in zip(settled, calls, strict=True)
+            ask_doc(ask, call, original=original, why=why)
+            for ask, call, why in zip(settled, calls, reasons, strict=True)
         ]
         session.print_document(
             {

@@ -47,9 +47,17 @@ def command(
     if session.wants_json:
         # Only JSON needs it (bench start)
         from adjourn.core.documents import ask_doc
+        from adjourn.core.kept_documents import WHY
 
         with decisions.store.read() as view:
-            docs = [ask_doc(ask, call_asked_about(view, ask)) for ask in snoozed]
+            docs = [
+                ask_doc(
+                    ask,
+                    call_asked_about(view, ask),
+                    why=WHY.of(ask.id).read(view, ask.task_id),
+                )
+                for ask in snoozed
+            ]
         session.print_document({"schema_version": 1, "outcome": "recorded", "asks": docs})
         return 0
     for ask in snoozed:
