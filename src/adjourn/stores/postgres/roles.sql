@@ -737,10 +737,12 @@ DECLARE
 BEGIN
     IF adjourn.is_agent_only() THEN
         PERFORM adjourn.require_running(CASE TG_OP WHEN 'DELETE' THEN OLD.task ELSE NEW.task END);
-        IF name NOT IN ('saved', 'clarification', 'checkpoint', 'response') AND name NOT LIKE 'editable:%' THEN
+        IF name NOT IN ('saved', 'clarification', 'checkpoint', 'response') AND name NOT LIKE 'editable:%'
+            AND NOT (TG_OP = 'INSERT' AND name LIKE 'why:%') THEN
             PERFORM adjourn.refuse('%s may not touch %s', session_user, name);
         END IF;
-    ELSIF NOT adjourn.speaks_as('adjourn_worker') AND name NOT SIMILAR TO '(original|signed|result):%' AND name != 'response' THEN
+    ELSIF NOT adjourn.speaks_as('adjourn_worker') AND name NOT SIMILAR TO '(original|signed|result):%' AND name != 'response'
+        AND NOT (TG_OP = 'INSERT' AND name LIKE 'why:%') THEN
         PERFORM adjourn.refuse('%s may not touch %s', session_user, name);
     END IF;
     RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
