@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -63,12 +64,10 @@ HEAVY = {
     ),
     *(
         f"adjourn.core.{part}"
-        for part in ("clarification", "manifest", "opening", "outcome", "policy")
+        for part in ("clarification", "documents", "outcome", "resumption", "scene", "settings")
     ),
-    *(
-        f"adjourn.core.{part}"
-        for part in ("judgement", "resumption", "scene", "settings", "signed")
-    ),
+    *("adjourn.core.policy.judgement", "adjourn.core.policy.opening"),
+    *("adjourn.core.authority.signed", "adjourn.core.edit.edit"),
     *(
         "adjourn.views.next_step",
         "adjourn.views.ask",
@@ -103,6 +102,11 @@ NOT_TO_RESUME = {
         "adjourn.process.forks.warm",
     ),
     *("adjourn.core.outbox", "adjourn.core.review", "adjourn.core.agent.transcript"),
+    # What is shown of a task that has not ended well, or taken from files
+    *("adjourn.core.documents", "adjourn.core.redact", "adjourn.core.edit.edit"),
+    *("adjourn.views.ask", "adjourn.views.task", "adjourn.cli.verbs._replies"),
+    *("adjourn.clarifications.exchange", "adjourn.clarifications.protocol_files"),
+    *("adjourn.supervision.worker", "adjourn.supervision.manifest_file"),
 }
 
 LOADED = """
@@ -119,6 +123,11 @@ def test_importing_adjourn_brings_the_standard_library_and_msgspec_only() -> Non
         [sys.executable, "-c", NEWLY_IMPORTED], capture_output=True, text=True, check=True
     ).stdout
     assert set(shown.split()) - sys.stdlib_module_names - {"adjourn", "msgspec"} == set()
+
+
+def test_the_modules_that_are_named_here_are_there() -> None:
+    ours = {name for name in HEAVY | NOT_TO_RESUME if name.startswith("adjourn.")}
+    assert [name for name in sorted(ours) if find_spec(name) is None] == []
 
 
 @pytest.mark.parametrize("verb", SHORT)

@@ -3,7 +3,7 @@
 Whoever holds the lock of a task's family is the only one who can change it. So what was read of
 it once is true until the end of the transaction, and is not read again: `lock_families` and the
 `whole_*` statements read a task, its open asks and calls and its last run in one round trip.
-Without this a decision would take ten round trips, and ten thousand of them longer than 10 s.
+Without this a decision would read the same rows again in each of its steps.
 """
 
 from collections.abc import Sequence

@@ -24,8 +24,7 @@ _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED)
 
 
 # psycopg has a pipeline, too, but it hands libpq one statement at a time and so wakes the server
-# for each. A decision and its claim then take 2.1 ms of CPU here instead of 0.9 ms, and the best
-# tenth of `bench/shared_claim.py` is at 2.8 to 4.2x raw instead of 2.7x. The goal is 3.5x.
+# for each. `bench/shared_claim.py` shows what that costs.
 class Pipeline:
     """Sends a batch of prepared statements over one connection in one round trip."""
 
