@@ -149,17 +149,21 @@ def test_any_model_that_pydantic_ai_knows_can_be_asked(tmp_path: Path) -> None:
     with desk(tmp_path, say("Hello.")) as person:
         person.environment.pop("ADJOURN_AGENT_BASE_URL")
         own = {"OLLAMA_BASE_URL": person.model.openai, "OLLAMA_API_KEY": "none"}
-        done = person.json("run", "--model", "ollama:scripted", "hello", expect=0, env=own)
+        done = person.json("run", "--model", "ollama:scripted", "say hello", expect=0, env=own)
         assert done["final_message"] == "Hello."
-        failed = person.json("run", "--model", "groq:any", "hello", expect=1)["error"]["message"]
+        failed = person.json("run", "--model", "groq:any", "say hello", expect=1)["error"][
+            "message"
+        ]
         assert "groq:any needs what is not installed" in failed
         assert "pip install" in failed
-        unknown = person.json("run", "--model", "nobody:any", "hello", expect=1)["error"]["message"]
+        unknown = person.json("run", "--model", "nobody:any", "say hello", expect=1)["error"][
+            "message"
+        ]
         assert "nobody:any cannot be used" in unknown
         both = ("--model", "groq:any", "--base-url", person.model.openai)
         assert (
             "base_url is only for openai and anthropic"
-            in person.adjourn("run", *both, "hello", expect=2).err
+            in person.adjourn("run", *both, "say hello", expect=2).err
         )
 
 
@@ -168,7 +172,7 @@ def test_verbose_tells_of_steps_and_calls_as_they_happen_and_of_no_secret(tmp_pa
     secret = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
     script = [use(ToolUse(name="list_files")), use(command(f"echo {secret}", "tc_1")), finish()]
     with desk(tmp_path, *script) as person:
-        words = ("run", "--pause-on-approval", "--output", "json", "deploy")
+        words = ("run", "--pause-on-approval", "--output", "json", "deploy it")
         assert person.adjourn(*words, expect=10).err == ""
         told = person.adjourn(*words, "--verbose", expect=10)
         resumed = ("resume", told.doc["task_id"], "--approve-all", "--output", "json")
