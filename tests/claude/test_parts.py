@@ -313,11 +313,15 @@ def test_what_a_run_used_is_told_by_the_account_or_else_by_the_messages() -> Non
         return line(type="cost-state", totalCostUSD=cost, modelUsage=models) + b"\n"
 
     first = spoken("m1") + spoken("m1") + account(0.5, 200)
-    assert used_since(b"", first) == Used(input_tokens=202, output_tokens=10, cost=0.5)
+    assert used_since(b"", first) == Used(
+        input_tokens=202, cached_input_tokens=5, output_tokens=10, cost=0.5
+    )
     killed = first + spoken("m2") + spoken("m3")[:-20] + b"\n"
-    assert used_since(first, killed) == Used(input_tokens=105, output_tokens=10, cost=None)
+    assert used_since(first, killed) == Used(
+        input_tokens=105, cached_input_tokens=5, output_tokens=10, cost=None
+    )
     assert used_since(first, killed + account(0.75, 230)) == Used(
-        input_tokens=105, output_tokens=10, cost=0.25
+        input_tokens=105, cached_input_tokens=5, output_tokens=10, cost=0.25
     )
     assert used_since(first, first) == used_since(b"", b"") == Used()
 
