@@ -110,7 +110,8 @@ def test_an_uncertain_call_and_a_queue_without_a_worker_are_told(shell: Shell) -
     for pid in (supervisor, shim):
         os.kill(pid, signal.SIGKILL)
     until(lambda: shell.state(task) == "waiting", what="it is asked about")
-    assert f"adjourn settle {task}.tc_1" in bad(shell, "uncertain")["remedy"]
+    assert bad(shell, "uncertain")["remedy"] == f"adjourn show {task}"
+    assert f"adjourn settle {task}.tc_1 it-ran\n" in shell.adjourn("show", task).out
     shell.adjourn("settle", f"{task}.tc_1", "it-ran")
     other, ask = waiting(shell)
     shell.adjourn("approve", ask)
