@@ -304,10 +304,10 @@ def test_nothing_of_it_is_loaded_where_people_decide(shell: Shell) -> None:
             "adjourn.supervision.notify_loop",
             "adjourn.wiring.notifications",
             "adjourn.views.notice",
-            "tomllib",
         }
+        if words != ["inbox"]:  # where nobody looks, as here, it takes secrets out, as configured
+            kept_out |= {"tomllib", "adjourn.core.redact"}
         kept_out |= {
-            "adjourn.core.redact",
             "adjourn.core.edit.edit",
             "adjourn.core.edit.schema",
             "difflib",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 
@@ -116,9 +117,7 @@ def test_a_run_that_was_lost_asks_a_person(shell: Shell) -> None:
     assert [entry["id"] for entry in shell.inbox()] == [ask["id"]]
     text = shell.adjourn("show", manifest["task_id"]).out
     for verdict in ("it-ran", "it-did-not", "run-again"):  # each is a command to paste
-        assert f": adjourn settle {manifest['task_id']}.tc_1 {verdict}\n" in text.replace(
-            ":  ", ": "
-        )
+        assert re.search(f": +adjourn settle {manifest['task_id']}.tc_1 {verdict}\n", text)
     assert "|" not in text
 
 
