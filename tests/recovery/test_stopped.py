@@ -130,6 +130,7 @@ def stopped_by_a_tracer(pid: int) -> None:
             missing("the right to trace a process")
 
 
+@pytest.mark.serial  # the server must be stopped before it is asked for the shim
 @pytest.mark.one_machine("what is stopped is a process of this machine")
 @pytest.mark.parametrize("stop", [stopped_by_a_signal, stopped_by_a_tracer])
 def test_who_is_told_to_stop_leaves_in_time_although_a_shim_is_stopped_at_its_gate(
