@@ -12,6 +12,7 @@ from adjourn.core.errors import AlreadyDone
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.ports.world import StartMark
+from adjourn.testing.values import settled
 from tests.contract.conftest import office, open_store, store
 from tests.contract.office import Office
 from tests.contract.test_driving import begun, wanted
@@ -74,13 +75,8 @@ def test_an_approval_of_which_the_trail_does_not_tell_starts_nothing(
     task, run, call = proposed(office, runner)
     with office.controller.store.change() as tx:
         ask = tx.open_asks_of(task.id)[0]
-        approved = {
-            "state": AskState.APPROVED,
-            "settled_by": "uid:1000",
-            "settled_at": 1,
-            "level": "L0",
-        }
-        tx.save_ask(ask, msgspec.structs.replace(ask, **approved))
+        approved = settled(ask, AskState.APPROVED, by="uid:1000", at=1, level="L0")
+        tx.save_ask(ask, approved)
     call = forged(office, call, state=CallState.APPROVED)
     assert let_go(office, run, call, runner) is None
     assert "the audit trail has no approval of it" in asked_why(office, task)
