@@ -33,6 +33,7 @@ def test_an_empty_database_becomes_a_store_and_a_second_opening_changes_nothing(
                 (1,),
                 (2,),
                 (3,),
+                (4,),
             ]
             assert connection.execute("SELECT absurd.get_schema_version()").fetchall() == [
                 ("0.5.1",)
@@ -52,8 +53,8 @@ def test_a_newer_schema_is_refused_before_anything_is_written(postgres: Server) 
     with postgres.empty_database() as url:
         PostgresStore(url).close()
         with psycopg.connect(url) as connection:
-            connection.execute("INSERT INTO adjourn.schema_version VALUES (4)")
-        with pytest.raises(StoreProblem, match="has schema 4, and this program knows 3"):
+            connection.execute("INSERT INTO adjourn.schema_version VALUES (5)")
+        with pytest.raises(StoreProblem, match="has schema 5, and this program knows 4"):
             PostgresStore(url)
 
 
@@ -70,13 +71,13 @@ def test_a_program_that_was_at_work_when_the_schema_was_brought_up_to_date_chang
         task, ask = office.waiting()
         queued = office.start()
         with psycopg.connect(url) as connection:
-            connection.execute("INSERT INTO adjourn.schema_version VALUES (4)")
+            connection.execute("INSERT INTO adjourn.schema_version VALUES (5)")
         for change in (
             lambda: office.reply(ask, Verb.APPROVE),
             lambda: office.begin(queued),
             lambda: store.next_queued("default", supervisor="old", fits=lambda _: True),
         ):
-            with pytest.raises(StoreProblem, match="has schema 4, and this program knows 3"):
+            with pytest.raises(StoreProblem, match="has schema 5, and this program knows 4"):
                 change()
         assert office.task(task.id).state is TaskState.WAITING
         store.close()
