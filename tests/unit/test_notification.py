@@ -85,7 +85,8 @@ def test_of_an_agent_it_is_told_what_the_agent_was_told() -> None:
     """Not the command of ours that drives it."""
     spec = replace(a_spec(), runner="claude", argv=("adjourn", "_claude"), prompt="Fix the\ntest")
     assert (
-        told("run_waiting", a_scene(spec=spec), run=1).splitlines()[1] == r"  claude: Fix the\ntest"
+        told("run_waiting", a_scene(spec=spec), run=1).splitlines()[1]
+        == r"  claude: Fix the\u{a}test"
     )
 
 
