@@ -240,6 +240,8 @@ class PolicyGate:
             reasons=judgement.reasons_to_ask if judgement.terms_of_ask.override else (),
             terms=judgement.terms_of_ask,
             expires_after=judgement.expiry(task.spec.expires_after),
+            remind_after=judgement.remind_after,
+            escalate_to=judgement.escalate_to,
         )
 
     def obstacle(self, view: View, task: Task, call: Call, grounds: Grounds) -> Obstacle | None:
@@ -410,6 +412,8 @@ def hold(
         gate=instead_of.gate if instead_of else True,
         terms=opening.judgement.terms_of_ask,
         expires_after=opening.judgement.expiry(task.spec.expires_after),
+        remind_after=opening.judgement.remind_after,
+        escalate_to=opening.judgement.escalate_to,
         replaces=instead_of.id if instead_of else None,
     )
 

@@ -51,6 +51,8 @@ KEYS = (
     "agent",
     "notify",
     "principal",
+    "person",
+    "team",
     "webhook",
     "allowed_signers",
     "revoked_signers",

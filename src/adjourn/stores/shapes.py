@@ -11,6 +11,7 @@ import msgspec
 
 from adjourn.core.ask import ApprovalAsk, Ask, AskKind, QuestionAsk, Terms, UncertainAsk
 from adjourn.core.errors import UnreadableRow
+from adjourn.core.people import GivenApproval
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds, ProcessId
 from adjourn.stores.bodies import spec_body, spec_of
@@ -20,6 +21,7 @@ Made = TypeVar("Made")
 Fields = dict[str, Any]
 _fields = msgspec.msgpack.Decoder(Fields)
 _processes = msgspec.json.Decoder(ProcessId)
+_approvals = msgspec.json.Decoder(tuple[GivenApproval, ...])
 
 
 class Column(NamedTuple):
@@ -33,9 +35,14 @@ def _encode_process(shim: ProcessId) -> str:
     return msgspec.json.encode(shim).decode()
 
 
+def _encode_approvals(given: tuple[GivenApproval, ...]) -> str:
+    return msgspec.json.encode(given).decode()
+
+
 HEXADECIMAL = Column(bytes.fromhex, bytes.hex)  # digests: half as long as bytes
 PROCESS = Column(_encode_process, _processes.decode)
 FLAG = Column(int, bool)
+APPROVALS = Column(_encode_approvals, _approvals.decode)
 SPEC = Column(spec_body, spec_of)
 # What damaged bytes and columns make of a decoder, whatever they are
 _DAMAGED = (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
@@ -158,11 +165,17 @@ class AskRow(msgspec.Struct, frozen=True, kw_only=True):
     settled_at: Milliseconds | None = None
     settled_by: str | None = None
     reply: str | None = None
+    approvals: int = 1  # how many it needs, for a database that counts them itself
+    given: tuple[GivenApproval, ...] = ()
+    remind_at: Milliseconds | None = None
+    escalate_to: tuple[str, ...] = ()
 
 
 def row_of(ask: Ask) -> AskRow:
     """Return an ask as it lies in its row."""
     row = msgspec.convert(ask, AskRow, from_attributes=True)
+    if isinstance(ask, ApprovalAsk) and ask.terms.approvals != 1:
+        row = msgspec.structs.replace(row, approvals=ask.terms.approvals)
     settled = ask.settlement
     if settled is None:
         return row

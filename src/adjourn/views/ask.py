@@ -49,6 +49,9 @@ def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
     if call is not None:
         blocks += _why_blocks(scene.why.get(ask.id, NO_REASON), cut=cut)
         blocks += call_blocks(call, cut=cut)
+        original = scene.original_of(ask) if ask.is_open else None
+        if original is not None:  # somebody edited it, and others still have to approve that
+            blocks += edit_blocks(call, original, cut=cut)
     match ask:
         case ApprovalAsk():
             blocks += lines(_details(ask, scene, now=now), indent=_INDENT)
@@ -131,6 +134,10 @@ def _details(ask: Ask, scene: Scene, *, now: int) -> Iterator[str]:
         yield from _limits_of_approval(call, workspace=scene.task.spec.workspace)
     if isinstance(ask, ApprovalAsk):
         yield from terms_lines(ask.terms)
+        if ask.count_words:
+            yield ask.count_words
+        if ask.remind_at is not None and ask.remind_at > now:
+            yield f"a reminder is sent in {span(ask.remind_at - now)}, at {stamp(ask.remind_at)}"
     if (end := expiry_of(ask)) is not None:
         when = f"in {span(end - now)}" if end > now else "now"
         yield f"expires {when}, at {stamp(end)}: expired is rejected"

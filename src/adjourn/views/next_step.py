@@ -9,6 +9,8 @@ from adjourn.core.states import TaskState
 from adjourn.views.block import Block, Command, line
 from adjourn.views.commands import CommandWriter
 
+_DIGITS = 16  # of a digest
+
 
 def resume_hint(scene: Scene, commands: CommandWriter) -> str:
     """Return one command that goes on headless, exactly as printed."""
@@ -52,7 +54,11 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
     task = scene.task
     match task.state:
         case TaskState.WAITING:
-            blocks = [block for ask in scene.open_asks for block in _settling(ask, commands)]
+            blocks = [
+                block
+                for ask in scene.open_asks
+                for block in _settling(ask, commands, digest=_digest_if_edited(ask, scene))
+            ]
             blocks += [
                 Command("Look at it:   ", commands("show", child)) for child in scene.waiting_on
             ]
@@ -79,8 +85,8 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
             return []
 
 
-def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
-    """Lay out how one ask is settled."""
+def _settling(ask: Ask, commands: CommandWriter, *, digest: str | None) -> list[Block]:
+    """Lay out how one ask is settled; `digest` is that of an open call that was edited."""
     match ask:
         case ApprovalAsk() if ask.terms.override:
             overriding = commands("approve", ask.id, "--override", "why it must run")
@@ -89,8 +95,10 @@ def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
                 Command("Or override:  ", overriding),
             ]
         case ApprovalAsk():
+            # Of a call that somebody edited, an approval says which bytes it is for
+            edited = ("--digest", digest[:_DIGITS]) if digest else ()
             return [
-                Command("Approve with: ", commands("approve", ask.id)),
+                Command("Approve with: ", commands("approve", ask.id, *edited)),
                 Command("Reject with:  ", commands("reject", ask.id)),
             ]
         case QuestionAsk():
@@ -105,6 +113,11 @@ def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
             ]
         case _:
             assert_never(ask)
+
+
+def _digest_if_edited(ask: Ask, scene: Scene) -> str | None:
+    call = scene.call_of(ask)
+    return call.digest if call and scene.original_of(ask) is not None else None
 
 
 def _can_go_on(scene: Scene) -> bool:

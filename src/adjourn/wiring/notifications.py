@@ -19,6 +19,7 @@ from adjourn.notifiers import choose_kind
 from adjourn.ports.notifier import BadTable, Notifier, NotifierSettings
 from adjourn.settings.config import config_path, read_config
 from adjourn.settings.notify import key_of, proper_name, read_table, refuse_secret
+from adjourn.settings.people import read_people
 from adjourn.supervision.notify_loop import Sender, Stop, send_until
 from adjourn.system import lock
 from adjourn.system.clock import now
@@ -111,6 +112,7 @@ def open_sender(
         commands=commands,
         redactor=redactor,
         since=max(each.since, now() - _EARLIER),
+        also_called=read_people().reached_by(each.name),
     )
 
 

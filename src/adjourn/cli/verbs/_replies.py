@@ -3,10 +3,12 @@
 import sys
 from collections.abc import Sequence
 
+import msgspec
+
 from adjourn.cli.session import Session
 from adjourn.controller.decisions import Decisions
 from adjourn.controller.transaction import call_asked_about
-from adjourn.core.ask import Ask, Reply, Verb
+from adjourn.core.ask import ApprovalAsk, Ask, Reply, Verb
 from adjourn.core.errors import Misuse, NotFound, StoreProblem
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
@@ -26,6 +28,7 @@ def reply_to(
     in_editor: bool = False,
     sets: Sequence[str] = (),
     override: str | None = None,
+    digest: str | None = None,
 ) -> int:
     """Record a reply to each ask, all or none, and print a receipt for each.
 
@@ -42,11 +45,19 @@ def reply_to(
             "--override goes with one ask, named on the command line",
             way_out='adjourn approve ASK --override "why it must run"',
         )
+    if digest is not None and (len(ids) != 1 or "-" in ids):
+        raise Misuse(
+            "--digest goes with one ask, named on the command line",
+            way_out="adjourn approve ASK --digest HEX",
+        )
     found = decisions.find_asks(read_ids(ids))
 
     replies = [Reply(ask_id=ask, verb=verb, text=text) for ask in found]
     if override is not None:
         replies = [Reply(ask_id=ask, verb=verb, text=text, override=override) for ask in found]
+    if digest is not None:
+        shown = decisions.digest_shown(found[0], digest)
+        replies = [msgspec.structs.replace(each, digest=shown) for each in replies]
     if controller and is_edited:
         # Most commands start without it (bench start)
         from adjourn.cli.verbs._editing import edited_reply
@@ -125,10 +136,15 @@ def _print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask
     for ask, call in zip(settled, calls, strict=True):
         said = f": {visible(ask.reply)}" if ask.reply else ""
         receipt = by_ask[ask.id]
-        session.print(f"{ask.state} {ask.id}{said}")
+        counted = ask.count_words if isinstance(ask, ApprovalAsk) else None
+        if counted:
+            said = f": {counted}{said}"
+        # One of several approvals leaves the ask open
+        state = "recorded for" if ask.is_open else ask.state
+        session.print(f"{state} {ask.id}{said}")
         session.print(f"receipt {receipt.token} {receipt.level} by {visible(receipt.by)}")
-        if ask.state is AskState.APPROVED and call:
-            session.print("what runs:")
+        if (ask.state is AskState.APPROVED or ask.is_open) and call:
+            session.print("what would run:" if ask.is_open else "what runs:")
             session.show(call_blocks(call, cut=session.cut(call.task_id)))
     queued = {task.spec.pool for task in tasks.values() if task.state is TaskState.QUEUED}
     pools = {pool for pool in queued if has_worker(session.root, pool)}

@@ -28,6 +28,12 @@ from adjourn.core.ask import Verb
 @click.option(
     "--override", metavar="REASON", help="Why it runs although the policy says never; for one ASK."
 )
+@click.option(
+    "--digest",
+    metavar="HEX",
+    help="Approve only if the call's sha256 begins so; for one ASK. A call that somebody edited"
+    " needs it.",
+)
 @signable
 def command(
     session: Session,
@@ -37,6 +43,7 @@ def command(
     edit: bool,
     sets: tuple[str, ...],
     override: str | None,
+    digest: str | None,
     sign: str | None,
     save: str | None,
 ) -> int:
@@ -54,4 +61,5 @@ def command(
         in_editor=edit,
         sets=sets,
         override=override,
+        digest=digest,
     )

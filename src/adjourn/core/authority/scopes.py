@@ -6,6 +6,7 @@ import msgspec
 
 from adjourn.core.ask import Approver, Principal, Terms
 from adjourn.core.errors import NotAllowed
+from adjourn.core.people import find_person
 
 
 class Scope(StrEnum):
@@ -178,3 +179,22 @@ def refuse_terms(
         )
     if terms.signed and not by.is_signer:
         raise NotAllowed("this needs a signed approval", way_out=f"{way_out} --sign KEY")
+    if terms.people is not None:
+        person = person_of(terms, by, rights)
+        if person is None:
+            names = ", ".join(each.name for each in terms.people) or "nobody of your config"
+            raise NotAllowed(
+                f"{by.name} is none of those who may approve this: {names}",
+                way_out=f"{way_out} --sign KEY",
+            )
+        own = next(each.principals for each in terms.people if each.name == person)
+        if terms.not_requester and requester in own:
+            raise NotAllowed(
+                f"{person} asked for this, as {requester}: somebody else has to approve it",
+                way_out=way_out,
+            )
+
+
+def person_of(terms: Terms, by: Principal, rights: Rights) -> str | None:
+    """Return which of those who may approve a principal is, by any of its names."""
+    return find_person(terms.people or (), (*by.names, *rights.also))

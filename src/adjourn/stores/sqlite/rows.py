@@ -20,7 +20,17 @@ from adjourn.stores.bodies import (
 )
 from adjourn.stores.no_leases import NoLeases
 from adjourn.stores.rows import BITS, LAST, StoreRows, Values, statements_in
-from adjourn.stores.shapes import FLAG, HEXADECIMAL, PROCESS, SPEC, AskRow, Shape, ask_of, row_of
+from adjourn.stores.shapes import (
+    APPROVALS,
+    FLAG,
+    HEXADECIMAL,
+    PROCESS,
+    SPEC,
+    AskRow,
+    Shape,
+    ask_of,
+    row_of,
+)
 from adjourn.stores.sqlite.database import SqliteConnection
 
 with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as _file:
@@ -42,7 +52,7 @@ _CALL_CHANGES = (
 )
 _ASK_CHANGES = (
     *("state", "expires_at", "settled_at", "settled_by", "reply", "level"),
-    *("snoozed_until",),
+    *("snoozed_until", "given", "remind_at"),
 )
 _TASKS = Shape(
     Task,
@@ -79,6 +89,7 @@ class _AskBody(msgspec.Struct, array_like=True):
     replaces: str | None = None
     label: str | None = None
     review: bool = False
+    escalate_to: tuple[str, ...] = ()
 
 
 _ask_bodies = msgspec.msgpack.Decoder(_AskBody)
@@ -86,7 +97,7 @@ _ASKS = Shape(
     AskRow,
     called="{id}",
     columns=("id", "kind", "run", "created_at", "slot", "call", *_ASK_CHANGES),
-    as_column={"slot": HEXADECIMAL},
+    as_column={"slot": HEXADECIMAL, "given": APPROVALS},
     read_body=lambda body: msgspec.structs.asdict(_ask_bodies.decode(body)),
 )
 
