@@ -448,12 +448,13 @@ def test_a_reminder_is_sent_once_and_escalates_to_whom_the_rule_names(
         path = shell.place / name
         return path.read_text().splitlines() if path.exists() else []
 
-    def reminded() -> bool:
-        shell.adjourn("notify")
-        return bool(told("boss"))
-
-    until(reminded, what="the reminder is sent")
-    shell.adjourn("notify")
+    worker = shell.start("worker")
+    try:
+        until(lambda: bool(told("boss")), what="the reminder is sent")
+    finally:
+        worker.terminate()
+        worker.communicate()
+    shell.adjourn("notify", "--flush")
     assert sum('"reminder"' in line for line in told("all")) == 1
     assert len(told("boss")) == 1
     assert "still missing: 1 of ben, cleo" in told("boss")[0]

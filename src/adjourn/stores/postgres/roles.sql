@@ -373,6 +373,8 @@ END $$;
 
 CREATE OR REPLACE FUNCTION adjourn.guard_ask() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    was_given text := CASE TG_OP WHEN 'UPDATE' THEN OLD.given ELSE '[]' END;
 BEGIN
     IF adjourn.may_write_any(TG_RELID) THEN
         RETURN NEW;
@@ -392,8 +394,8 @@ BEGIN
         AND (NEW.remind_at IS NOT NULL OR NOT adjourn.speaks_as('adjourn_worker')) THEN
         PERFORM adjourn.refuse('%s may not change what is asked', session_user);
     END IF;
-    IF NEW.given != CASE TG_OP WHEN 'UPDATE' THEN OLD.given ELSE '[]' END THEN
-        PERFORM adjourn.require_own_given(CASE TG_OP WHEN 'UPDATE' THEN OLD.given ELSE '[]' END, NEW, TG_RELID);
+    IF NEW.given != was_given THEN
+        PERFORM adjourn.require_own_given(was_given, NEW, TG_RELID);
     END IF;
     IF adjourn.is_agent_only() THEN
         PERFORM adjourn.require_running(NEW.no >> 20);
