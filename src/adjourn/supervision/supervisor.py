@@ -120,7 +120,10 @@ class Supervisor:
 
     def run_heeding(self, signals: Signals, task: Task, *, watcher: Watcher | None = None) -> Task:
         """Run a queued task as `run` does, for a caller that counts signals beyond this task."""
-        gc.enable()  # short commands go without; this one may last
+        # Short commands go without collections; this one may last. The first one would walk all that
+        # was imported, for nothing (bench resume)
+        gc.freeze()
+        gc.enable()
         while True:
             begun = self.begin(task, may_start=lambda: not signals.count())
             self.on_started()
@@ -149,6 +152,7 @@ class Supervisor:
 
         As its supervisor if that one is gone. Return also when its supervisor goes meanwhile.
         """
+        gc.freeze()
         gc.enable()
         with self._controller.store.read() as view:
             run = view.run(task.id, task.runs)

@@ -46,6 +46,7 @@ def wait_until(
 
     `look` is called first, at every event, and every so many seconds.
     """
+    gc.freeze()
     gc.enable()  # short commands go without; this one may last
     deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
     with closing(controller.store.listen()) as listener:
