@@ -34,7 +34,7 @@ from adjourn.core.text.when import span
 from adjourn.settings.config import has_config
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.supervision.workspace_notes import note_left
-from adjourn.system.signals import deferred_signals
+from adjourn.system.poll import deferred_signals
 from adjourn.views.block import Block, change_text, lay_out
 from adjourn.wiring import has_worker
 from adjourn.wiring.controller import open_controller

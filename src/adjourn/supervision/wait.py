@@ -11,8 +11,8 @@ from adjourn.core.errors import CannotResume, Conflict
 from adjourn.core.task import Task
 from adjourn.process.processes import LocalProcesses
 from adjourn.process.shim import adopt, holds_lock
+from adjourn.system.files import run_directory
 from adjourn.system.poll import CHECK_SECONDS, Poll
-from adjourn.system.run_files import run_directory
 
 
 def require_workspace(controller: Controller, task: Task) -> None:

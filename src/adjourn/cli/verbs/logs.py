@@ -14,9 +14,8 @@ from adjourn.core.errors import NotFound
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task, run_id
 from adjourn.supervision.wait import wait_until
-from adjourn.system.files import open_plain
+from adjourn.system.files import open_plain, run_directory
 from adjourn.system.poll import OUTPUT_SECONDS
-from adjourn.system.run_files import run_directory
 
 
 @verb("logs")
