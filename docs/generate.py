@@ -23,7 +23,6 @@ import adjourn.controller.batches
 import adjourn.controller.decisions
 import adjourn.controller.edits
 import adjourn.controller.endings
-import adjourn.controller.forgotten_starts
 import adjourn.controller.gate
 import adjourn.controller.plans
 import adjourn.controller.reasons
@@ -722,7 +721,7 @@ MODULES = (
     adjourn.controller.runs,
     adjourn.controller.asks,
     adjourn.controller.batches,
-    adjourn.controller.forgotten_starts,
+    adjourn.controller.runs,
     adjourn.controller.agents,
     adjourn.controller.transaction,
     adjourn.controller.endings,

@@ -37,7 +37,7 @@ from adjourn.core.states import AskMove, CallMove
 from adjourn.core.task import Milliseconds, Task
 from adjourn.core.text.render import command_line, visible
 from adjourn.core.text.when import stamp
-from adjourn.core.trail.receipt import Receipt
+from adjourn.core.trail.events import Receipt
 from adjourn.ports.store import View
 
 _LONGEST_VALUE = 4096

@@ -6,14 +6,16 @@ from contextlib import suppress
 import msgspec
 
 from adjourn.controller import asks, endings, gate
-from adjourn.controller.agents import Agents, conclude, tell_what_ran
-from adjourn.controller.context import Context
-from adjourn.controller.forgotten_starts import (
+from adjourn.controller.agents import (
+    Agents,
     ForgottenStart,
+    conclude,
     find_forgotten_start,
     record_start,
     state_at,
+    tell_what_ran,
 )
+from adjourn.controller.context import Context
 from adjourn.controller.reasons import Reasons, tell_start
 from adjourn.controller.standing import standing_of
 from adjourn.controller.transaction import (

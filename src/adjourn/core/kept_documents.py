@@ -3,7 +3,7 @@
 A task, or the store, keeps a document under a name. Every name is declared here, and nowhere else,
 with how its value becomes bytes and is read from them. Documents of `bytes` belong to parts that
 core does not know: those encode them themselves. (One is declared elsewhere: `places`, in
-core.namespaces, which short commands read.)
+process.ancestry, which short commands read.)
 """
 
 from collections.abc import Callable

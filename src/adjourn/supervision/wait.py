@@ -1,36 +1,17 @@
 """Waits for a task, and interrupts a run whose supervisor is gone."""
 
 import gc
-import os
 import time
 from collections.abc import Callable
 from contextlib import closing
 
 from adjourn.controller.controller import Controller
-from adjourn.core.errors import CannotResume, Conflict
+from adjourn.core.errors import Conflict
 from adjourn.core.task import Task
 from adjourn.process.processes import LocalProcesses
 from adjourn.process.shim import adopt, holds_lock
 from adjourn.system.files import run_directory
 from adjourn.system.poll import CHECK_SECONDS, Poll
-
-
-def require_workspace(controller: Controller, task: Task) -> None:
-    """Refuse a task whose workspace is not where it was.
-
-    The same work anywhere else is other work.
-    """
-    if os.path.isdir(task.spec.workspace):
-        return
-    with controller.store.read() as view:
-        run = view.run(task.id, task.runs) if task.runs else None
-    facts = [f"run {run.id}"] if run else []
-    facts.append(task.spec.runner)
-    if run and run.session_ref:
-        facts.append(f"session {run.session_ref}")
-    why = f"its workspace {task.spec.workspace} is not there any more"
-    sentence = f"task {task.id} ({', '.join(facts)}) cannot be resumed: {why}"
-    raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
 
 
 def wait_until(

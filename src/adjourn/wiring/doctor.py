@@ -32,10 +32,9 @@ from adjourn.stores.sqlite.queue_holder import LONG, held_for, holder_of
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.system.files import LOCK, is_lock_held, run_directory, run_names
 from adjourn.wiring import living
-from adjourn.wiring.authority import require_keygen
+from adjourn.wiring.authority import require_keygen, require_outside
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.notifications import configured
-from adjourn.wiring.outside_runs import require_outside
 from adjourn.wiring.ownership import deleted_stores
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

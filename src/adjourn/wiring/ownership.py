@@ -19,15 +19,14 @@ from adjourn.core.task import Run
 from adjourn.core.text.render import command_line
 from adjourn.ports.world import StillRuns
 from adjourn.process.ancestry import enclosing_run
-from adjourn.process.processes import LocalProcesses
-from adjourn.process.start_marks import marks_of
+from adjourn.process.processes import LocalProcesses, marks_of
 from adjourn.stores.sqlite.binding import Identity, identity_in
 from adjourn.stores.sqlite.deleted import Fate, KnownStore, forget, known_stores
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.system.files import run_directory
 from adjourn.system.machine import new_id, now, state_directory
 from adjourn.wiring import is_shared, living, open_sqlite, postgres_is_there
-from adjourn.wiring.outside_runs import has_runs, require_outside
+from adjourn.wiring.authority import has_runs, require_outside
 
 TYPE_CHECKING = False
 

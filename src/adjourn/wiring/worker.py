@@ -13,7 +13,7 @@ from adjourn.supervision.supervisor import Supervisor
 from adjourn.supervision.worker import Log, Worker
 from adjourn.system.machine import now
 from adjourn.views.commands import CommandWriter
-from adjourn.wiring.outside_runs import place_if_any
+from adjourn.wiring.authority import place_if_any
 from adjourn.wiring.supervisor import open_supervising
 
 

@@ -13,7 +13,7 @@ from adjourn.core.review import APPROVE, APPROVE_AND_STOP, REJECT, REQUEST_CHANG
 from adjourn.core.task import Task
 from adjourn.core.text.render import prose
 from adjourn.system.poll import Poll, Signals
-from adjourn.views.ask import ask_blocks
+from adjourn.views.task import ask_blocks
 
 _STDIN = 0
 _LINE = 1 << 16

@@ -24,7 +24,7 @@ from adjourn.core.call import (
 from adjourn.core.documents import json_escape
 from adjourn.core.edit.schema import Schema, problems
 from adjourn.core.errors import Misuse
-from adjourn.core.policy.surroundings import differences
+from adjourn.core.policy.opening import differences
 from adjourn.core.task import Spec
 from adjourn.core.text.render import WHOLE, argv_lines, call_lines, prose, visible
 
