@@ -19,7 +19,7 @@ from adjourn.system.poll import OUTPUT_SECONDS
 from adjourn.system.run_files import run_directory
 
 
-@verb("logs")
+@verb("logs", prints_whole=True)
 @click.argument("task", metavar="ID")
 @click.option("-f", "--follow", is_flag=True, help="Go on while the task runs.")
 @click.option(
