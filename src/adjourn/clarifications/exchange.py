@@ -174,12 +174,13 @@ def close_run(controller: Controller, root: str, task: Task) -> None:
         if clarification is None or not any(view.ask(ask).is_open for ask in clarification.asks):
             return
     # Most runs wait for no clarification, and the patterns of the redactor are slow to compile
-    from adjourn.core.redact import Redactor
+    from adjourn.settings.redaction import open_redactor
 
+    redactor = open_redactor()
     log.say(log.TRACKED.format(agent=task.id))
     log.say(log.QUESTION)
     for line in formatted_questions(clarification.request.questions):
-        log.say(Redactor().text(line))
+        log.say(redactor.text(line))
 
 
 # --- answers go out with the next run -------------------------------------------------------------

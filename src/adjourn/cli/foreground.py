@@ -14,6 +14,7 @@ import msgspec
 
 from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
+from adjourn.cli.terminal import print_exactly
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.errors import (
@@ -184,7 +185,7 @@ def run_detached(session: Session, queue: Callable[[Controller], Task]) -> int:
 
         session.print_document(manifest_of(scene, hint=session.commands("wait", task.id)))
     else:
-        session.print(task.id)
+        print_exactly(task.id)
     return exits.COMPLETED
 
 

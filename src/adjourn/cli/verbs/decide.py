@@ -19,7 +19,7 @@ from adjourn.system.machine import now
 _LARGEST = 1024 * 1024
 
 
-@verb("decide")
+@verb("decide", prints_whole=True)
 @click.argument("file", required=False, metavar="[FILE]")
 @click.option(
     "--webhook",

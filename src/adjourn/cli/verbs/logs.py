@@ -18,7 +18,7 @@ from adjourn.system.files import open_plain, run_directory
 from adjourn.system.poll import OUTPUT_SECONDS
 
 
-@verb("logs")
+@verb("logs", prints_whole=True)
 @click.argument("task", metavar="ID")
 @click.option("-f", "--follow", is_flag=True, help="Go on while the task runs.")
 @click.option(
