@@ -6,6 +6,7 @@ import stat
 import struct
 
 from adjourn.core.errors import NotFound, StoreDamaged, StoreProblem, StoreRefused
+from adjourn.core.text.render import command_line
 from adjourn.system.files import disk_full, private_file, sync_directory, write_whole
 
 DATABASE = "adjourn.db"
@@ -32,7 +33,7 @@ _STACKED = frozenset(
 _DEEPEST = 8  # directories that are mounted on each other
 # On a device that they share
 _OF_SEVERAL_MACHINES = frozenset({"ocfs2", "gfs", "gfs2", "gpfs", "mmfs"})
-_SMALLEST_BLOCK = 4096  # of a disk on which what SQLite has mapped never lacks its block
+SMALLEST_BLOCK = 4096  # of a disk on which what SQLite has mapped never lacks its block
 _PROBE = 65_536  # bytes
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -41,47 +42,49 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 def prepare(root: str) -> str:
     """Return the database's path in `root`; make the private directory if it is missing."""
     if not os.path.lexists(root):
-        _make(root)
+        above = os.path.dirname(root)
+        try:
+            _refuse_network(root, os.stat(above).st_dev)
+            os.mkdir(root, 0o700)
+            os.chmod(root, 0o700)  # whatever the umask
+        except FileExistsError:
+            pass  # somebody makes it at the same time
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFound(
+                f"{above} is not a directory", way_out="name a store with --store DIR"
+            ) from None
     mode = _checked(root).st_mode
-    _refuse_links(root)
-    if mode & stat.S_IRWXU == stat.S_IRWXU and (
-        mode & _OTHERS or not os.path.lexists(_ignore(root))
-    ):
-        _furnish(root)
-    # SQLite follows no link on its way: whoever came here by one is taken to where it leads.
-    path = os.path.join(os.path.realpath(root), DATABASE)
-    for needed in (os.path.join(root, LOCK), path):
-        if not os.path.lexists(needed):
-            _refuse_moving(root)
-            private_file(needed)
-    _refuse_remains(path)
-    return path
 
-
-def _refuse_links(root: str) -> None:
-    """Refuse a store in which a link stands for something of ours.
-
-    A repository can bring one that leads to the user's files.
-    """
+    # A repository can bring a link that leads to the user's files
     with os.scandir(root) as entries:
         for entry in entries:
             if entry.is_symlink() and entry.name not in _OF_A_PERSON:
-                from adjourn.core.text.render import command_line  # seldom needed
-
                 raise StoreRefused(
                     f"{entry.path} is a symbolic link", way_out=command_line(["rm", entry.path])
                 )
 
+    # It becomes private and hidden from git, unless others keep things in it
+    ignore = os.path.join(root, ".gitignore")
+    is_open = mode & _OTHERS or not os.path.lexists(ignore)
+    is_customary = os.path.basename(root) == _CUSTOMARY
+    if mode & stat.S_IRWXU == stat.S_IRWXU and is_open and (is_customary or not os.listdir(root)):
+        os.chmod(root, 0o700)
+        write_whole(ignore, _IGNORE)
+        sync_directory(os.path.dirname(root))
 
-def _refuse_moving(root: str) -> None:
-    """Refuse a store that is being moved into a database: what it keeps may count there already."""
-    if os.path.lexists(os.path.join(root, MOVING)):
-        from adjourn.core.text.render import command_line  # seldom needed
-
-        raise StoreProblem(
-            f"{root} is being moved into a database, and the move was not finished",
-            way_out=command_line(["adjourn", "store", "migrate", "--from", root]),
-        )
+    # SQLite follows no link on its way: whoever came here by one is taken to where it leads.
+    path = os.path.join(os.path.realpath(root), DATABASE)
+    for needed in (os.path.join(root, LOCK), path):
+        if os.path.lexists(needed):
+            continue
+        if os.path.lexists(os.path.join(root, MOVING)):  # what it keeps may count there already
+            raise StoreProblem(
+                f"{root} is being moved into a database, and the move was not finished",
+                way_out=command_line(["adjourn", "store", "migrate", "--from", root]),
+            )
+        private_file(needed)
+    _refuse_remains(path)
+    return path
 
 
 def identity(path: str) -> tuple[int, int] | None:
@@ -115,33 +118,6 @@ def _size(path: str) -> int:
         return os.lstat(path).st_size
     except OSError:
         return 0
-
-
-def _make(root: str) -> None:
-    above = os.path.dirname(root)
-    try:
-        _refuse_network(root, os.stat(above).st_dev)
-        os.mkdir(root, 0o700)
-        os.chmod(root, 0o700)  # whatever the umask
-    except FileExistsError:
-        return  # somebody makes it at the same time
-    except (FileNotFoundError, NotADirectoryError):
-        raise NotFound(
-            f"{above} is not a directory", way_out="name a store with --store DIR"
-        ) from None
-
-
-def _furnish(root: str) -> None:
-    """Make a directory private and hide it from git; leave it alone if others keep things in it."""
-    if os.path.basename(root) != _CUSTOMARY and os.listdir(root):
-        return
-    os.chmod(root, 0o700)
-    write_whole(_ignore(root), _IGNORE)
-    sync_directory(os.path.dirname(root))
-
-
-def _ignore(root: str) -> str:
-    return os.path.join(root, ".gitignore")
 
 
 def _checked(root: str) -> os.stat_result:
@@ -217,20 +193,12 @@ def mounted(device: int, *, mounts: str = "/proc/self/mountinfo") -> tuple[str, 
     return (found[-1][0], found[-1][1]) if found else ("", "")
 
 
-def may_fault(path: str) -> bool:
-    """Return whether a full disk may end the process instead of giving an error.
-
-    SQLite makes room for what it maps in steps of 4 KB, by one byte for each. Where blocks are
-    smaller, the rest of a step has no block until it is written to, and on a full disk that write
-    is a SIGBUS.
-    """
-    return os.stat(path).st_blksize < _SMALLEST_BLOCK
-
-
 def leave_at_fault(root: str) -> None:
     """Have a SIGBUS print that the disk is full, and end this process with 1.
 
-    What was committed is safe.
+    SQLite makes room for what it maps in steps of 4 KB, by one byte for each. Where blocks are
+    smaller, the rest of a step has no block until it is written to, and on a full disk that write
+    is a SIGBUS. What was committed is safe.
     """
     # Slow to import, and seldom needed
     import ctypes

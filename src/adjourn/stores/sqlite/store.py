@@ -69,7 +69,8 @@ class SocketListener:
         self._name = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._socket = _datagram_socket()
         try:
-            self._socket.bind(_address(self._folder, self._name))
+            # A socket's path may have 107 bytes, and a store may lie deeper
+            self._socket.bind(f"/proc/self/fd/{self._folder}/{self._name}")
             os.chmod(self._name, 0o600, dir_fd=self._folder)
         except OSError as error:
             # No /proc, or a file system without sockets: whoever polls this has to check unwoken.
@@ -87,7 +88,8 @@ class SocketListener:
 
     def close(self) -> None:
         self._socket.close()
-        _remove(self._folder, self._name)
+        with suppress(OSError):
+            os.unlink(self._name, dir_fd=self._folder)
         os.close(self._folder)
 
 
@@ -108,31 +110,27 @@ class SqliteStore:
         self._binding = Binding(bound_as or root, home) if home else None
         with _translated(root), _on_disk(root):
             path = directory.prepare(root)
-            if directory.may_fault(path):
-                directory.leave_at_fault(root)
+            if os.stat(path).st_blksize < directory.SMALLEST_BLOCK:
+                directory.leave_at_fault(root)  # a full disk may end the process without an error
             self._lock = os.open(
                 os.path.join(root, directory.LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
             )
-            self._db = self._open(path)
+            self._db = SqliteConnection(path)
+            if _known_version(self._db, path) < SCHEMA:
+                with self._turn():
+                    _migrate(self._db, path, self._binding)
+            # A backup comes back in another mode; for all others the first is no work.
+            self._db.do(
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
+                f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}; "
+                f"PRAGMA cache_size = {_CACHE}; PRAGMA cache_spill = {_SPILL_PAGES}"
+            )
             self._files = OpenFiles(path)
         self._rows = SqliteRows(self._db)
 
     @property
     def unreadable(self) -> dict[str, UnreadableRow]:
         return self._rows.unreadable
-
-    def _open(self, path: str) -> SqliteConnection:
-        db = SqliteConnection(path)
-        if _known_version(db, path) < SCHEMA:
-            with self._turn():
-                _migrate(db, path, self._binding)
-        # A backup comes back in another mode; for all others the first is no work.
-        db.do(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
-            f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}"
-        )
-        db.do(f"PRAGMA cache_size = {_CACHE}; PRAGMA cache_spill = {_SPILL_PAGES}")
-        return db
 
     @contextmanager
     def read(self) -> Generator[SqliteRows, None, None]:
@@ -150,7 +148,14 @@ class SqliteStore:
             try:
                 self._require_bound()
                 yield self._rows
-                self._commit()
+                self._rows.flush()
+                if self._binding and self._rows.opens_gate:
+                    self._binding.require_gate()
+                self._db.do("COMMIT")
+                self._refuse_lost(self._files.missing_or_cut(), is_committed=True)
+                # How far the store is, is kept outside of it; before a gate opens, durably
+                if self._binding and self._rows.written:
+                    self._binding.note(Mark(*self._rows.written), durably=self._rows.opens_gate)
             except BaseException:
                 self._roll_back()
                 raise
@@ -170,19 +175,6 @@ class SqliteStore:
         except BaseException:
             self._roll_back()
             raise
-
-    def _commit(self) -> None:
-        """Commit, and write down outside of the store how far it is.
-
-        Before a gate opens, that is on disk.
-        """
-        self._rows.flush()
-        if self._binding and self._rows.opens_gate:
-            self._binding.require_gate()
-        self._db.do("COMMIT")
-        self._refuse_lost(self._files.missing_or_cut(), is_committed=True)
-        if self._binding and self._rows.written:
-            self._binding.note(Mark(*self._rows.written), durably=self._rows.opens_gate)
 
     def _require_bound(self) -> None:
         if self._binding is None or self._home is None:
@@ -540,9 +532,10 @@ def wake_all(directory: str) -> None:
             with _datagram_socket() as sender:
                 for name in names:
                     try:
-                        sender.sendto(b"\1", _address(folder, name))
+                        sender.sendto(b"\1", f"/proc/self/fd/{folder}/{name}")
                     except ConnectionRefusedError:
-                        _remove(folder, name)
+                        with suppress(OSError):
+                            os.unlink(name, dir_fd=folder)
                     except OSError:
                         continue  # a full socket has a wake-up waiting already
         finally:
@@ -556,13 +549,3 @@ def _datagram_socket() -> "socket.socket":
     made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     made.settimeout(0)
     return made
-
-
-def _remove(folder: int, name: str) -> None:
-    with suppress(OSError):
-        os.unlink(name, dir_fd=folder)
-
-
-def _address(folder: int, name: str) -> str:
-    """Return a short address: a socket's path may have 107 bytes, and a store may lie deeper."""
-    return f"/proc/self/fd/{folder}/{name}"
