@@ -14,7 +14,7 @@ from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, NotFound, NothingRecorded, StoreRefused
 from adjourn.core.text.render import Cut, prose
 from adjourn.process.ancestry import enclosing_run
-from adjourn.views.block import Block, Command, lines
+from adjourn.views.block import Block, CommandBlock, lines
 from adjourn.views.commands import Commands, cut_of
 from adjourn.wiring import find_root, has_responses, open_decisions
 
@@ -256,7 +256,7 @@ class Session:
         if error.way_out:
             way_out = prose(clean(error.way_out))
             is_ours = way_out.startswith("adjourn ")
-            shown = [Command("  try: ", way_out)] if is_ours else lines([f"  try: {way_out}"])
+            shown = [CommandBlock("  try: ", way_out)] if is_ours else lines([f"  try: {way_out}"])
             print_warning(printed(shown, sys.stderr))
 
 

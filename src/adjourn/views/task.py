@@ -34,7 +34,7 @@ from adjourn.views.block import (
     AgentWords,
     Block,
     Code,
-    Command,
+    CommandBlock,
     Fields,
     Line,
     Role,
@@ -215,8 +215,8 @@ def task_blocks(scene: Scene, commands: CommandWriter, *, now: int, cut: Cut) ->
             blocks.append(line(f"It cannot go on for now: {prose(scene.run.message)}"))
         before = (Span("Paused.", state_role(task.state)), Span(" "))
         match next_step(scene, commands):
-            case [Command(head, command), *rest]:
-                return [*blocks, Command(head, command, before), *rest]
+            case [CommandBlock(head, command), *rest]:
+                return [*blocks, CommandBlock(head, command, before), *rest]
             case [Line(spans), *rest]:
                 return [*blocks, Line((*before, *spans)), *rest]
             case _:

@@ -46,7 +46,7 @@ _DOCUMENTS: tuple[TaskDocument[Any], ...] = (CLARIFICATION, BATCH, BEGAN, CHANGE
 _SEE_TO_IT = "see to it and say it again"
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """One check: whether all is fine, what was found, and what helps if it is not."""
 
     check: str
@@ -55,12 +55,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str | None = None
 
 
-Findings = Iterator[Finding]
+Findings = Iterator[CheckResult]
 
 
-def examine(root: str, *, inside_run: str | None) -> list[Finding]:
+def examine(root: str, *, inside_run: str | None) -> list[CheckResult]:
     """Run all checks. A check that cannot be made is a finding, too."""
-    found: list[Finding] = []
+    found: list[CheckResult] = []
     for name, check in _CHECKS.items():
         found += _findings(name, partial(check, root))
     found += _findings("run", partial(_inside, inside_run))
@@ -71,8 +71,8 @@ def examine(root: str, *, inside_run: str | None) -> list[Finding]:
     return found
 
 
-def _findings(name: str, check: Callable[[], Findings]) -> list[Finding]:
-    found: list[Finding] = []
+def _findings(name: str, check: Callable[[], Findings]) -> list[CheckResult]:
+    found: list[CheckResult] = []
     try:
         found.extend(check())
     except AdjournError as error:
@@ -83,12 +83,12 @@ def _findings(name: str, check: Callable[[], Findings]) -> list[Finding]:
     return found
 
 
-def _fine(check: str, says: str) -> Finding:
-    return Finding(check=check, fine=True, says=says)
+def _fine(check: str, says: str) -> CheckResult:
+    return CheckResult(check=check, fine=True, says=says)
 
 
-def _bad(check: str, says: str, remedy: str) -> Finding:
-    return Finding(check=check, fine=False, says=says, remedy=remedy)
+def _bad(check: str, says: str, remedy: str) -> CheckResult:
+    return CheckResult(check=check, fine=False, says=says, remedy=remedy)
 
 
 # --- around the store -----------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from adjourn.notifiers import choose_kind
 from adjourn.ports.notifier import BadTable, Notifier, NotifierSettings
 from adjourn.settings.config import config_path, read_config
 from adjourn.settings.notify import key_of, proper_name, read_table, refuse_secret
-from adjourn.supervision.notify_loop import Sender, Stop, send_until
+from adjourn.supervision.notify_loop import Sender, StopRequest, send_until
 from adjourn.system.files import hold_lock_if_free, is_lock_held
 from adjourn.system.machine import now
 from adjourn.views.commands import CommandWriter
@@ -126,7 +126,7 @@ def send_until_closed(
     only = hold_lock_if_free(_presence(root))
     if only is None:
         return  # another worker's process delivers
-    seen, notifiers, stop = _signature(), configured(), Stop()
+    seen, notifiers, stop = _signature(), configured(), StopRequest()
 
     def send(each: Configured) -> None:
         try:

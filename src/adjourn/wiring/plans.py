@@ -8,7 +8,7 @@ import msgspec
 
 from adjourn.core.digest import sha256
 from adjourn.core.errors import BadPlan, Misuse, NotFound, WorkspaceBusy
-from adjourn.core.plan.file import Content, read_plan
+from adjourn.core.plan.file import PlanContent, read_plan
 from adjourn.core.plan.plan import Item, Plan
 from adjourn.core.task import DEFAULT_GRACE, Milliseconds, Spec
 from adjourn.core.text.render import visible
@@ -99,7 +99,7 @@ def _utf8(path: str) -> str:
     return path
 
 
-def _told(content: Content) -> str:
+def _told(content: PlanContent) -> str:
     told = [str(problem) for problem in content.problems[:_TOLD]]
     rest = len(content.problems) - len(told)
     return "; ".join([*told, f"and {rest} more"] if rest else told)

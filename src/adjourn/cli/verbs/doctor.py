@@ -5,7 +5,7 @@ from adjourn.cli.session import Session
 from adjourn.core import exits
 from adjourn.core.text.render import prose
 from adjourn.process.ancestry import enclosing_run
-from adjourn.wiring.doctor import Finding, examine
+from adjourn.wiring.doctor import CheckResult, examine
 
 
 @verb("doctor")
@@ -30,7 +30,7 @@ def command(session: Session) -> int:
     return exits.COMPLETED if is_fine else exits.FAILED
 
 
-def _lines(finding: Finding) -> list[str]:
+def _lines(finding: CheckResult) -> list[str]:
     mark = "fine" if finding.fine else "LOOK"
     lines = [f"{mark}  {finding.check:<11}  {prose(finding.says)}"]
     return [*lines, f"{'':<19}try: {prose(finding.remedy)}"] if finding.remedy else lines

@@ -9,7 +9,7 @@ import msgspec
 from adjourn.core.agent.calls import CallResult, cut
 from adjourn.core.errors import AdjournError, CannotResume
 from adjourn.runners.codex import hook, program
-from adjourn.runners.codex.channel import Gone, Message, Refused, WaitingHooks
+from adjourn.runners.codex.channel import Gone, Refused, ServerMessage, WaitingHooks
 from adjourn.runners.codex.hook_probe import rehearse
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.protocol import Reply, Unanswerable
@@ -69,12 +69,12 @@ class _Settings(msgspec.Struct):
         return asks | {f"mcp_servers.{name}.tools": each for name, each in tools.items() if each}
 
 
-class _Account(msgspec.Struct):
+class _AccountAnswer(msgspec.Struct):
     type: str
 
 
 class _Accounts(msgspec.Struct):
-    account: _Account | None = None
+    account: _AccountAnswer | None = None
 
 
 class _Hello(msgspec.Struct, rename="camel"):
@@ -249,7 +249,7 @@ class Thread:
         names = [name for name, _ in named]
         return {name: tool for name, tool in named if names.count(name) == 1}
 
-    def next(self, within: float) -> Message:
+    def next(self, within: float) -> ServerMessage:
         """Return what Codex says next."""
         return self._channel.next(within)
 

@@ -39,7 +39,7 @@ class Gone(Exception):
         self.code = code
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
+class ServerMessage(msgspec.Struct, frozen=True, kw_only=True):
     """One message: a request, a notification or an answer."""
 
     id: int | str | None = None
@@ -89,7 +89,7 @@ class WaitingHooks:
         """Return what to poll."""
         return self._selector.fileno()
 
-    def heard(self) -> Iterator[Message]:
+    def heard(self) -> Iterator[ServerMessage]:
         """Take in what hooks say; yield those that have said all."""
         for key, _ in self._selector.select(0):
             key.data()
@@ -97,7 +97,7 @@ class WaitingHooks:
             self._count += 1
             name = f"{HOOK}-{self._count}"
             self._waiting[name] = asked
-            yield Message(
+            yield ServerMessage(
                 id=name, method=HOOK, params=msgspec.Raw(msgspec.json.encode(asked.request))
             )
 
@@ -146,7 +146,7 @@ class Channel:
         self._hooks = hooks
         self._interrupts = interrupts
         self._rest = bytearray()
-        self._messages: deque[Message] = deque()
+        self._messages: deque[ServerMessage] = deque()
         self._last_id = 0
 
     def ask(self, method: str, params: object, *, within: float) -> msgspec.Raw:
@@ -155,7 +155,7 @@ class Channel:
         What else is said meanwhile is kept for `next`.
         """
         self._last_id += 1
-        number, kept = self._last_id, list[Message]()
+        number, kept = self._last_id, list[ServerMessage]()
         self.send({"id": number, "method": method, "params": params})
         deadline = time.monotonic() + within
         while True:
@@ -177,7 +177,7 @@ class Channel:
         except BrokenPipeError:
             raise self._gone() from None
 
-    def next(self, within: float) -> Message:
+    def next(self, within: float) -> ServerMessage:
         """Return the next message; raise Silent, Gone or StopRequested if there is none."""
         deadline = time.monotonic() + within
         while not self._messages:
@@ -290,9 +290,9 @@ def _below(pid: int) -> list[int]:
     return children + [below for child in children for below in _below(child)]
 
 
-def _message(line: bytes) -> Message:
+def _message(line: bytes) -> ServerMessage:
     try:
-        return msgspec.json.decode(line, type=Message)
+        return msgspec.json.decode(line, type=ServerMessage)
     except msgspec.DecodeError as error:
         raise AdjournError(f"Codex said something that is no message: {line[:200]!r}") from error
 
@@ -301,9 +301,11 @@ class _Event(msgspec.Struct):
     type: str
 
 
-def _event(line: bytes) -> Message:
+def _event(line: bytes) -> ServerMessage:
     try:
-        return Message(method=msgspec.json.decode(line, type=_Event).type, params=msgspec.Raw(line))
+        return ServerMessage(
+            method=msgspec.json.decode(line, type=_Event).type, params=msgspec.Raw(line)
+        )
     except msgspec.MsgspecError as error:
         raise AdjournError(f"Codex said something that is no event: {line[:200]!r}") from error
 

@@ -11,8 +11,8 @@ import msgspec
 
 from adjourn.core.errors import AdjournError, CannotResume
 from adjourn.runners.codex import program
-from adjourn.runners.codex.channel import Channel, Gone, Message, WaitingHooks
-from adjourn.runners.codex.conversation import Conversation, Event, TurnEnded
+from adjourn.runners.codex.channel import Channel, Gone, ServerMessage, WaitingHooks
+from adjourn.runners.codex.conversation import CodexConversation, Event, TurnEnded
 from adjourn.runners.codex.hook_probe import rehearse
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.protocol import (
@@ -23,7 +23,7 @@ from adjourn.runners.codex.protocol import (
     shell_arguments,
 )
 from adjourn.runners.codex.session import path_of
-from adjourn.runners.codex.usage import Usage
+from adjourn.runners.codex.usage import CodexUsage
 from adjourn.runners.hook import Answer
 
 _BEGINS = 30.0  # seconds until a thread has its name, and then its file
@@ -74,7 +74,7 @@ class ExecThread:
             msgspec.json.decode(self._until("thread.started").params, type=_Started).thread_id
         )
 
-    def _until(self, method: str) -> Message:
+    def _until(self, method: str) -> ServerMessage:
         while True:
             message = self.next(_BEGINS)
             if message.method == method:
@@ -100,7 +100,7 @@ class ExecThread:
         if self._turn is None:
             self._begin("\n\n".join([*self._told, *([text] if text else [])]) or _CONTINUE)
 
-    def next(self, within: float) -> Message:
+    def next(self, within: float) -> ServerMessage:
         """Return what Codex says next."""
         if self._turn is None:
             raise Gone
@@ -151,7 +151,7 @@ _TYPES = {
 }
 
 
-class ExecConversation(Conversation):
+class ExecConversation(CodexConversation):
     """What is said in one turn of `codex exec`."""
 
     # It never asks them otherwise, and answers them itself, with nothing
@@ -164,7 +164,7 @@ class ExecConversation(Conversation):
                 return self._take_item(msgspec.convert(said["item"], _Ended))
             case "turn.completed":
                 self.usage = msgspec.convert(
-                    {_camel(key): value for key, value in said["usage"].items()}, Usage
+                    {_camel(key): value for key, value in said["usage"].items()}, CodexUsage
                 )
                 return TurnEnded(status="completed")
             case "turn.failed":

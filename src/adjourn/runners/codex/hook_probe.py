@@ -12,7 +12,7 @@ import msgspec
 
 from adjourn.core.errors import AdjournError
 from adjourn.runners.codex import hook
-from adjourn.runners.codex.channel import HOOK, Gone, Message, Silent, WaitingHooks
+from adjourn.runners.codex.channel import HOOK, Gone, ServerMessage, Silent, WaitingHooks
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.program import toml_text
 from adjourn.runners.hook import HookRequest
@@ -97,7 +97,7 @@ def _words(launch: Launch, port: int) -> list[str]:
     return [*words, *launch.settings, *settings, "--", "Rehearsal."]
 
 
-def _is_ours(message: Message) -> bool:
+def _is_ours(message: ServerMessage) -> bool:
     return (
         message.method == HOOK
         and msgspec.json.decode(message.params, type=HookRequest).tool_use_id == _CALL

@@ -64,7 +64,7 @@ class Mark(msgspec.Struct, frozen=True):
     seal: bytes
 
 
-class Documents(Protocol):
+class SharedDocuments(Protocol):
     """What a store keeps that belongs to no task."""
 
     def shared_document(self, name: str) -> bytes | None:
@@ -72,7 +72,7 @@ class Documents(Protocol):
         ...
 
 
-class Trail(Documents, Protocol):
+class Trail(SharedDocuments, Protocol):
     """What has to be known of a store, inside a transaction of it."""
 
     def trail_head(self) -> tuple[int, bytes]:
@@ -320,7 +320,7 @@ def read_kept(place: str) -> Kept | None:
         return None
 
 
-def identity_in(store: Documents) -> Identity | None:
+def identity_in(store: SharedDocuments) -> Identity | None:
     """Return what a store says of itself, if it says something that makes sense."""
     body = store.shared_document(IDENTITY)
     try:
