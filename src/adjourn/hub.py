@@ -53,12 +53,12 @@ class Hub:
     `loop.call_soon_threadsafe`.
     """
 
-    def __init__(self, roots: Iterable[str]) -> None:
+    def __init__(self, roots: Iterable[str], *, repair: float = _REPAIR) -> None:
         self._lock = threading.Lock()
         self._receivers: dict[int, Receiver] = {}
         self._by_task: dict[str, dict[int, Receiver]] = {}
         self._subscriptions = 0
-        self._stores = {root: _FollowedStore(root) for root in dict.fromkeys(roots)}
+        self._stores = {root: _FollowedStore(root, repair) for root in dict.fromkeys(roots)}
         self._done: deque[_FollowedStore] = deque()  # databases that were read
         self._reading, self._writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._is_closed = False
@@ -168,21 +168,21 @@ class Hub:
 class _FollowedStore:
     """One store: its connection, its listener, and how far its trail was read."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, repair: float) -> None:
         self.root = root
+        self._repair = repair
         self.is_shared = is_shared(root)
         self.is_busy = False  # a thread reads it
         self.due_at = 0.0  # when it is read without a wake-up
         self.news: deque[News] = deque()
-        self._store: Store | None = None
-        self._listener: Listener | None = None
+        self._opened: tuple[Store, Listener] | None = None
         self._cursor: int | None = None  # the place of the trail up to which all was told
         self._directory: tuple[int, int] | None = None
         self._tries = 0
 
     def fileno(self) -> int:
         """Return what to poll, or -1 while the store cannot be read."""
-        return self._listener.fileno() if self._listener else -1
+        return self._opened[1].fileno() if self._opened else -1
 
     def is_due(self) -> bool:
         return not self.is_busy and self.due_at <= time.monotonic()
@@ -190,13 +190,11 @@ class _FollowedStore:
     def read(self) -> None:
         """Open the store if need be, and collect what happened since the last time."""
         try:
-            if self._store is None or self._directory != self._identity():
+            if self._directory != self._identity():
                 self.close()
-                self._open()
-            assert self._store is not None  # noqa: S101 -- it was opened above
-            assert self._listener is not None  # noqa: S101 -- likewise
-            self._listener.drain()
-            self._collect(self._store)
+            store, listener = self._opened or self._open()
+            listener.drain()
+            self._collect(store)
         except (AdjournError, OSError) as error:
             why = error.sentence if isinstance(error, AdjournError) else str(error)
             self.close()
@@ -209,19 +207,24 @@ class _FollowedStore:
         if self._tries:  # whoever was told of the trouble is told that it is over
             self.news.appendleft(News(root=self.root))
         self._tries = 0
-        self.due_at = time.monotonic() + (_UNWOKEN if self._listener.trouble else _REPAIR)
+        self.due_at = time.monotonic() + (_UNWOKEN if listener.trouble else self._repair)
 
-    def _open(self) -> None:
+    def _open(self) -> tuple[Store, Listener]:
         """Open the store. The listener is there before the trail is read, so nothing is missed."""
         self._directory = self._identity()
         if self._directory is None:  # opening it would make a new one
             raise StoreProblem(f"{self.root} is gone", way_out="adjourn doctor")
-        self._store = open_store(self.root)
-        self._listener = self._store.listen()
+        store = open_store(self.root)
+        try:
+            self._opened = store, store.listen()
+        except BaseException:
+            store.close()
+            raise
         if self._cursor is None:
-            with self._store.read() as view:
+            with store.read() as view:
                 self._cursor, _ = view.trail_head()
             self.news.append(News(root=self.root))
+        return self._opened
 
     def _collect(self, store: Store) -> None:
         cursor = self._cursor or 0
@@ -249,8 +252,6 @@ class _FollowedStore:
     def close(self) -> None:
         """Let go of the store; how far it was read stays known."""
         with suppress(AdjournError, OSError):
-            if self._listener:
-                self._listener.close()
-            if self._store:
-                self._store.close()
-        self._store = self._listener = None
+            for each in reversed(self._opened or ()):
+                each.close()
+        self._opened = None

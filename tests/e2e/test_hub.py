@@ -100,7 +100,7 @@ def test_a_dead_database_delays_no_other_store(shell: Shell, tmp_path: Path) -> 
 def test_a_store_that_goes_and_comes_back_says_so(shell: Shell, second: Shell) -> None:
     shell.adjourn("run", "--", "true")
     second.adjourn("run", "--", "true")
-    hub, inbox = Hub([str(shell.store), str(second.store)]), Inbox()
+    hub, inbox = Hub([str(shell.store), str(second.store)], repair=0.2), Inbox()
     hub.subscribe(inbox.told.put)
     hub.start()
     with closing(hub):
