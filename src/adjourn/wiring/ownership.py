@@ -26,7 +26,7 @@ from adjourn.stores.sqlite.deleted import Fate, KnownStore, forget, known_stores
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.system.files import run_directory
 from adjourn.system.machine import new_id, now, state_directory
-from adjourn.wiring import is_shared, living, open_sqlite, postgres_is_there
+from adjourn.wiring import is_shared, living, open_sqlite, open_store, postgres_is_there
 from adjourn.wiring.outside_runs import has_runs, require_outside
 
 TYPE_CHECKING = False
@@ -62,7 +62,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_contents(root: str) -> StoreContents:
     """Return what a store holds; nothing is changed."""
-    store = _open_shared(root) if is_shared(root) else open_sqlite(root)
+    store = open_store(root)
     try:
         return _contents(store, root)
     finally:
