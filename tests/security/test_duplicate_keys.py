@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from adjourn.core.text.json_text import decode_unambiguous
+from adjourn.runners.channel import Message
 from adjourn.runners.codex import protocol as codex
-from adjourn.runners.codex.channel import ServerMessage
 from adjourn.runners.hook import SOCKET, HookListener
 from tests.e2e.shell import Shell
 from tests.e2e.signer import Signers, waiting
@@ -84,7 +84,7 @@ def test_a_hook_message_with_a_key_twice_gets_no_yes(tmp_path: Path) -> None:
 
 def test_a_request_of_codex_with_a_key_twice_is_not_put_before_anybody() -> None:
     params = b'{"threadId": "t", "itemId": "i", "command": "rm -rf /", "command": "ls", "cwd": "/"}'
-    message = ServerMessage(id=1, method=codex.COMMAND, params=msgspec.Raw(params))
+    message = Message(id=1, method=codex.COMMAND, params=msgspec.Raw(params))
     read = codex.read_request(message, thread="t", items={})
     assert isinstance(read, codex.Strange)
     assert "twice" in read.why

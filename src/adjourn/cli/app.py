@@ -43,6 +43,7 @@ VERBS = {
     "show": "Show a task: its state, asks, calls and history.",
     "runs": "List the runs of a task.",
     "logs": "Print what a task printed.",
+    "watch": "Show what runs, waits and has ended, kept up to date.",
     "wait": "Wait until tasks have ended or need a person.",
     "policy": "Say what the rules make of a command, and what is wrong with them.",
     "rules": "List, add and revoke always-allow rules.",

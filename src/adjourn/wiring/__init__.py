@@ -45,6 +45,7 @@ __all__ = [
     "left_by",
     "living",
     "open_decisions",
+    "open_store",
 ]
 
 # How a database is named elsewhere
@@ -153,6 +154,17 @@ def open_context(root: str, *, as_worker: bool = False, for_asking: bool = False
         authoriser=DatabaseAuthoriser(root, store),
         signatures=FileSignatures(root),
     )
+
+
+def open_store(root: str) -> "SqliteStore | PostgresStore":
+    """Open a store for whoever only reads it."""
+    if not is_shared(root):
+        return open_sqlite(root)
+    with postgres_is_there():
+        # Needs an optional package
+        from adjourn.wiring.shared import open_shared
+
+        return open_shared(root)
 
 
 def _find_runner(name: str) -> "Runner":

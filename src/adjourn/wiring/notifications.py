@@ -12,18 +12,19 @@ from typing import Any
 
 import msgspec
 
+from adjourn.core.documents import plain_json
 from adjourn.core.errors import Misuse
 from adjourn.core.redact import Redactor
 from adjourn.core.task import Milliseconds
 from adjourn.notifiers import choose_kind
-from adjourn.ports.notifier import BadTable, Notifier, NotifierSettings
+from adjourn.ports.notifier import BadTable, NotDelivered, Notifier, NotifierSettings
 from adjourn.settings.config import config_path, read_config
 from adjourn.settings.notify import key_of, proper_name, read_table, refuse_secret
 from adjourn.supervision.notify_loop import Sender, StopRequest, send_until
 from adjourn.system.files import hold_lock_if_free, is_lock_held
-from adjourn.system.machine import now
+from adjourn.system.machine import new_id, now
 from adjourn.views.commands import CommandWriter
-from adjourn.views.notice import Occasion
+from adjourn.views.notice import Occasion, sample_notice
 from adjourn.wiring.controller import open_controller
 
 LAST_ROUND = 5.0  # seconds for what is due when a worker has nothing left to do
@@ -112,6 +113,17 @@ def open_sender(
         redactor=redactor,
         since=max(each.since, now() - _EARLIER),
     )
+
+
+def send_sample(each: Configured) -> str | None:
+    """Send a notifier a notice of no task; return why it was not delivered, or None."""
+    name = f"evt_test_{new_id()}"
+    body = plain_json(msgspec.json.encode(sample_notice(name, now=now())).decode()).encode()
+    try:
+        each.notifier.send(name, body, at=now())
+    except NotDelivered as refusal:
+        return str(refusal)
+    return None
 
 
 def send_until_closed(

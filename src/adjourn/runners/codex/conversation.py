@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import msgspec
 
 from adjourn.core.errors import AdjournError
-from adjourn.runners.codex.channel import HOOK, ServerMessage, Silent
+from adjourn.runners.channel import Message, Silent
+from adjourn.runners.codex.hook import HOOK
 from adjourn.runners.codex.options import CodexSetup
 from adjourn.runners.codex.protocol import (
     Harmless,
@@ -56,7 +57,7 @@ class Speaker(Protocol):
 
     id: str
 
-    def next(self, within: float) -> ServerMessage:
+    def next(self, within: float) -> Message:
         """Return what Codex says next."""
         ...
 
@@ -169,7 +170,7 @@ class CodexConversation:
         self._requests = {}
         return batch
 
-    def _take(self, message: ServerMessage) -> Event | None:
+    def _take(self, message: Message) -> Event | None:
         self._heard_at = time.monotonic()
         if message.method is None:
             return None

@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from adjourn.core.errors import AdjournError, CannotResume
+from adjourn.runners.channel import Channel, Gone, Message
 from adjourn.runners.codex import program
-from adjourn.runners.codex.channel import Channel, Gone, ServerMessage, WaitingHooks
 from adjourn.runners.codex.conversation import CodexConversation, Event, TurnEnded
+from adjourn.runners.codex.hook import WaitingHooks
 from adjourn.runners.codex.hook_probe import rehearse
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.protocol import (
@@ -74,7 +75,7 @@ class ExecThread:
             msgspec.json.decode(self._until("thread.started").params, type=_Started).thread_id
         )
 
-    def _until(self, method: str) -> ServerMessage:
+    def _until(self, method: str) -> Message:
         while True:
             message = self.next(_BEGINS)
             if message.method == method:
@@ -100,7 +101,7 @@ class ExecThread:
         if self._turn is None:
             self._begin("\n\n".join([*self._told, *([text] if text else [])]) or _CONTINUE)
 
-    def next(self, within: float) -> ServerMessage:
+    def next(self, within: float) -> Message:
         """Return what Codex says next."""
         if self._turn is None:
             raise Gone

@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from adjourn.core.errors import AdjournError
+from adjourn.runners.channel import Gone, Message, Silent
 from adjourn.runners.codex import hook
-from adjourn.runners.codex.channel import HOOK, Gone, ServerMessage, Silent, WaitingHooks
+from adjourn.runners.codex.hook import HOOK, WaitingHooks
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.program import toml_text
 from adjourn.runners.hook import HookRequest
@@ -97,7 +98,7 @@ def _words(launch: Launch, port: int) -> list[str]:
     return [*words, *launch.settings, *settings, "--", "Rehearsal."]
 
 
-def _is_ours(message: ServerMessage) -> bool:
+def _is_ours(message: Message) -> bool:
     return (
         message.method == HOOK
         and msgspec.json.decode(message.params, type=HookRequest).tool_use_id == _CALL

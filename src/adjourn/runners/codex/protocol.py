@@ -10,7 +10,8 @@ from adjourn.core.call import tool_body
 from adjourn.core.errors import Misuse
 from adjourn.core.text.json_text import decode_unambiguous
 from adjourn.runners import hook
-from adjourn.runners.codex.channel import HOOK, ServerMessage
+from adjourn.runners.channel import Message
+from adjourn.runners.codex.hook import HOOK
 
 ACTS = frozenset({"commandExecution", "fileChange", "mcpToolCall"})
 _HAPPENED = frozenset({"completed", "failed"})
@@ -237,9 +238,7 @@ Reply = tuple[Id, dict[str, Any] | Unanswerable | hook.Answer]
 Request = WantedCall | Questions | Strange | Harmless
 
 
-def read_request(
-    message: ServerMessage, *, thread: str, items: Mapping[str, ThreadItem]
-) -> Request:
+def read_request(message: Message, *, thread: str, items: Mapping[str, ThreadItem]) -> Request:
     """Return what a request is about, with the help of what was said of its item before."""
     request, method = message.id if message.id is not None else "", message.method or ""
     try:
