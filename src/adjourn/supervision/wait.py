@@ -7,12 +7,17 @@ from collections.abc import Callable
 from contextlib import closing
 
 from adjourn.controller.controller import Controller
+from adjourn.controller.transaction import children_left_open
 from adjourn.core.errors import CannotResume, Conflict
-from adjourn.core.task import Task
+from adjourn.core.states import ENDED, TaskState
+from adjourn.core.task import Task, run_id
+from adjourn.ports.store import View
 from adjourn.process.processes import LocalProcesses
 from adjourn.process.shim import adopt, holds_lock
 from adjourn.system.poll import CHECK_SECONDS, Poll
 from adjourn.system.run_files import run_directory
+
+_UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
 
 
 def require_workspace(controller: Controller, task: Task) -> None:
@@ -31,6 +36,23 @@ def require_workspace(controller: Controller, task: Task) -> None:
     why = f"its workspace {task.spec.workspace} is not there any more"
     sentence = f"task {task.id} ({', '.join(facts)}) cannot be resumed: {why}"
     raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
+
+
+def is_settled(view: View, task: Task) -> bool:
+    """Return whether a task has ended or needs a person.
+
+    One that only waits for tasks which it started needs one as soon as one of them does.
+    """
+    if task.state in _UNDER_WAY:
+        return False
+    if task.state is not TaskState.WAITING or view.open_asks_of(task.id):
+        return True
+    children = [
+        child
+        for child in children_left_open(view, run_id(task.id, task.runs))
+        if child.state not in ENDED
+    ]
+    return not children or any(is_settled(view, child) for child in children)
 
 
 def wait_until(
