@@ -384,7 +384,8 @@ DOCUMENTS = {
     "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `prompt`, `workspace`, `runs`, `session_id`, "
     "`parent_run_id`, `created_at`, `updated_at`, `message`, `calls_not_made`",
     "runs": "`schema_version` and `runs`, a list of RunDoc",
-    "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text",
+    "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text; with --all instead a list runs of the same",
+    "watch": "one document a line for each event: `schema_version`, `store`, `place`, `task_id`, `kind`, `by`, `at` and `facts`",
     "prune": "`schema_version`, `pruned`, a list of task ids, `locks_removed`, a number, and `dry_run`",
     "policy explain": "`schema_version`, `action`, `never`, `effect`, `terms`, `expires_after_ms`, `why`, `parts`: of each its "
     "command, depth, is_auto, effect, doubts and rules; `rules` that match, each with its file, line, rule and whether it "
@@ -397,7 +398,7 @@ DOCUMENTS = {
     "rules revoke": "`schema_version`, `outcome`, which is revoked, and `rules`, a list of ids",
     "config": "`schema_version` and `agent`, the settings: of each its key, value and origin",
     "notify": "`schema_version` and `notifiers`: of each its name, what it is told of and how, how many events were "
-    "delivered just now, wait and were given up, and the last error",
+    "delivered just now, wait and were given up, and the last error; with --test instead a list tests, of each its name, whether it was delivered, and the error",
     "store backup": "`schema_version`, `backup`, the file's path, and `bytes`, its size",
     "store migrate": "`schema_version` and `store`, its name; "
     "with --from instead the directory, and how many tasks, asks and events were moved",

@@ -28,8 +28,7 @@ from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, RESPONSE
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.core.text.render import visible
-from adjourn.system.files import read_owned, write_whole
-from adjourn.system.run_files import has_clarifications
+from adjourn.system.files import has_clarifications, read_owned, write_whole
 from adjourn.system.yaml import NotYet
 
 Refuse = Callable[[Refusal], None]

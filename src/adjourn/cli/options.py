@@ -11,7 +11,7 @@ import click
 from adjourn.cli.session import Session
 from adjourn.cli.terminal import print_exactly, printed
 from adjourn.core.text.when import milliseconds, moment_of
-from adjourn.system.user_state import take_key_file
+from adjourn.system.machine import take_key_file
 from adjourn.views.block import lines
 
 Verb = Callable[..., int | None]
@@ -209,7 +209,7 @@ class Since(click.ParamType[int]):
         from datetime import UTC, datetime
 
         # Most commands start without it (bench start)
-        from adjourn.system.clock import now
+        from adjourn.system.machine import now
 
         if isinstance(value, int):
             return value

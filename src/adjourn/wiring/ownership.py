@@ -24,10 +24,9 @@ from adjourn.process.start_marks import marks_of
 from adjourn.stores.sqlite.binding import Identity, identity_in
 from adjourn.stores.sqlite.deleted import Fate, KnownStore, forget, known_stores
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.system.clock import new_id, now
-from adjourn.system.run_files import run_directory
-from adjourn.system.user_state import state_directory
-from adjourn.wiring import is_shared, living, open_sqlite, postgres_is_there
+from adjourn.system.files import run_directory
+from adjourn.system.machine import new_id, now, state_directory
+from adjourn.wiring import is_shared, living, open_sqlite, open_store, postgres_is_there
 from adjourn.wiring.outside_runs import has_runs, require_outside
 
 TYPE_CHECKING = False
@@ -63,7 +62,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_contents(root: str) -> StoreContents:
     """Return what a store holds; nothing is changed."""
-    store = _open_shared(root) if is_shared(root) else open_sqlite(root)
+    store = open_store(root)
     try:
         return _contents(store, root)
     finally:

@@ -14,7 +14,7 @@ from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, NotAllowed, NotFound
 from adjourn.process.ancestry import enclosing_run
 from adjourn.settings.principals import secret_of_webhook
-from adjourn.system.clock import now
+from adjourn.system.machine import now
 
 _LARGEST = 1024 * 1024
 
