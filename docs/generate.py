@@ -268,6 +268,11 @@ def _exit_codes() -> Iterator[str]:
         "Ctrl+C while nothing of a run is under way (in `wait`, say) exits 130."
     )
     yield (
+        "Output that cannot be written, because a disk is full, say, is an error: exit code 1, and a sentence on stderr. What was done "
+        "stays done. `run`, `resume`, `restart`, `fork` and `execute` keep the exit code of how their task ended, and print the sentence. "
+        "A reader that left (`| head -1`) is no error."
+    )
+    yield (
         "Exit code 1 with the error code `store` does not always mean that nothing was recorded: where the connection to a "
         "[shared store](../how-to/share-a-store.md#what-goes-wrong) broke after a decision was saved, the decision counts. "
         "Run the same command again: exit code 4, `already_settled`, names whoever decided, and when."
