@@ -81,7 +81,7 @@ def _rights_of(config: Config, by: Principal) -> Rights:
         if table.name == by.name:
             return Rights(scopes=frozenset(table.scopes), also=table.also)
     # Whoever the allowed signers name is known by that
-    return Rights(scopes=_DECIDES) if by.is_signer else NONE
+    return Rights(scopes=_DECIDES) if by.kind == "key" else NONE
 
 
 def _rights_of_webhook(config: Config, name: str) -> Rights:
