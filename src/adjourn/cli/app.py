@@ -47,6 +47,7 @@ VERBS = {
     "policy": "Say what the rules make of a command, and what is wrong with them.",
     "rules": "List, add and revoke always-allow rules.",
     "worker": "Take ready tasks and run them; a decision starts its task at once.",
+    "mcp": "Serve MCP on stdin and stdout, for a parent agent.",
     "config": "Show what the built-in agent is set to, and by what.",
     "notify": "Say who is told of pauses, decisions and endings, and tell them.",
     "audit": "Verify the audit trail, or export it.",
@@ -59,7 +60,7 @@ VERBS = {
 
 # Parts of adjourn that adjourn itself starts.
 DRIVERS = {"_drive": "drive", "_tool": "tool"}
-HIDDEN = frozenset({*DRIVERS, "_hook"})
+HIDDEN = frozenset({*DRIVERS, "_hook", "_supervise"})
 # The tasks of earlier versions have these in their records
 _EARLIER = {f"_{runner}": ["_drive", runner] for runner in ("agent", "claude", "codex")}
 

@@ -67,6 +67,8 @@ _BY_THEMSELVES = frozenset({"uid", "db"})
 
 ALL = frozenset(Scope)
 LOGIN = "db:"  # begins the name of a login of a shared store
+AGENT = "agent"  # the kind of those who decide only for what they started
+AGENT_SCOPES = frozenset({Scope.REQUEST, Scope.ANSWER, Scope.APPROVE})
 
 SCOPES = {
     "start": Scope.REQUEST,
@@ -86,6 +88,8 @@ SCOPES = {
     "rules": Scope.ADMIN,
     "notify": Scope.ADMIN,
     "accept": Scope.ADMIN,
+    "setup": Scope.ADMIN,
+    "delegate": Scope.ADMIN,
 }
 """Every verb that changes something; one that is not here nobody may use."""
 
@@ -226,7 +230,7 @@ def refuse_terms(
     is_requester = (
         requester in {by.name, by.through, *rights.also}
         or _is_the_same_user(rights, requester)
-        or (requester.startswith("agent:") and not is_signer(by))
+        or (requester.startswith(f"{AGENT}:") and not is_signer(by))
     )
     if terms.not_requester and is_requester:
         raise NotAllowed(
