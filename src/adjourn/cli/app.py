@@ -13,7 +13,7 @@ from adjourn.cli.options import help_option, telling
 from adjourn.cli.session import Session, checked_exit_code
 from adjourn.cli.terminal import flush, make_ready
 from adjourn.core import exits
-from adjourn.core.errors import AdjournError, Misuse
+from adjourn.core.errors import AdjournError, Misuse, NotAllowed
 from adjourn.core.text.render import block
 from adjourn.system.user_state import take_key_from
 
@@ -47,6 +47,8 @@ VERBS = {
     "policy": "Say what the rules make of a command, and what is wrong with them.",
     "rules": "List, add and revoke always-allow rules.",
     "worker": "Take ready tasks and run them; a decision starts its task at once.",
+    "setup": "Make adjourn known to a host that speaks MCP: claude or codex.",
+    "delegate": "Let an agent decide for a task that it did not start.",
     "mcp": "Serve MCP on stdin and stdout, for a parent agent.",
     "config": "Show what the built-in agent is set to, and by what.",
     "notify": "Say who is told of pauses, decisions and endings, and tell them.",
@@ -153,6 +155,8 @@ def run(argv: list[str]) -> int:
         session.is_prompt = argv[:1] == ["-a"]
         code = _dispatch(_spelled_out(argv), session)
     except AdjournError as error:
+        if isinstance(error, NotAllowed):
+            session.tell_refusal(argv[0] if argv else "", error)
         code = session.fail(error)
     except click.ClickException as error:
         code = session.fail(Misuse(_on_one_line(error), way_out=_help_for(error, argv)))

@@ -7,6 +7,7 @@ from adjourn.controller.agents import Agents
 from adjourn.controller.asks import Asks
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
+from adjourn.controller.delegations import Delegations
 from adjourn.controller.documents import Documents
 from adjourn.controller.plans import Plans
 from adjourn.controller.runs import Runs
@@ -36,6 +37,7 @@ class Controller:
         self.decisions = Decisions(context)
         self.signing = Signing(context, self.decisions)
         self.documents = Documents(context)
+        self.delegations = Delegations(context)
         self.agents = Agents(context)
         self.asks = Asks(context, self.decisions)
         self.runs = Runs(context, self.agents)

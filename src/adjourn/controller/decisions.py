@@ -34,7 +34,7 @@ from adjourn.core.errors import (
     StoreProblem,
 )
 from adjourn.core.states import AskMove, CallMove
-from adjourn.core.task import Milliseconds, Task
+from adjourn.core.task import Milliseconds, Task, task_of_run
 from adjourn.core.text.render import command_line, visible
 from adjourn.core.text.when import stamp
 from adjourn.core.trail.receipt import Receipt
@@ -143,6 +143,16 @@ class Decisions:
         except NotAllowed as error:
             return error.sentence
         return None
+
+    def task_around(self, inside_run: str) -> str | None:
+        """Return the task of the run that somebody is part of, if it is one of this store."""
+        with self.store.read() as view:
+            if view.tasks_like(task_of_run(inside_run)) == [task_of_run(inside_run)]:
+                return task_of_run(inside_run)
+            # Its variables are gone: its shim's pid, or control group (adjourn-PID-TIME), names it
+            words = inside_run.replace("-", " ").split()
+            runs = [run for run in view.current_runs() if run.shim and str(run.shim.pid) in words]
+            return runs[0].task_id if runs else None
 
     def tell_refusal(self, task_id: str, *, verb: str, why: str, by: Principal) -> None:
         """Record that somebody was refused, with what they wanted to do, and to which task."""

@@ -114,7 +114,7 @@ class Control:
             with suppress(AdjournError):
                 named = self.controller.decisions.find_ask(ask_id).task_id
         if named is None and self.by.inside_run:
-            named = task_of_run(self.by.inside_run)
+            named = self.controller.decisions.task_around(self.by.inside_run)
         with suppress(AdjournError):
             task = self.controller.decisions.find_task(named or "", shortest=ENOUGH)
             why = error.sentence

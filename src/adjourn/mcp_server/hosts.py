@@ -7,7 +7,7 @@ from collections.abc import MutableMapping
 
 from adjourn.core.authority.scopes import AGENT
 from adjourn.core.errors import Misuse, NotAllowed
-from adjourn.mcp_server.launch import SECRET
+from adjourn.system.user_state import AGENT_SECRET
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
@@ -18,7 +18,7 @@ def principal_of(name: str, environment: MutableMapping[str, str]) -> str:
     A host whose secret is known is `agent:NAME` in every session. Anybody else is that only for
     this one connection: what it started it may decide, and nobody can come back as it.
     """
-    secret = environment.pop(SECRET, "")
+    secret = environment.pop(AGENT_SECRET, "")
     if not _NAME.fullmatch(name):
         raise Misuse(
             f"--as {name!r} is not a name: letters, digits, `.`, `_` and `-`, at most 32",

@@ -3,11 +3,9 @@
 import os
 import subprocess
 
-from adjourn.system.user_state import KEY, store_key
+from adjourn.system.user_state import AGENT_SECRET, KEY, store_key
 from adjourn.wiring import has_worker
 from adjourn.wiring.own_program import own_environment, own_python
-
-SECRET = "ADJOURN_AGENT_SECRET"  # noqa: S105 -- the name of a variable
 
 
 class Launch:
@@ -51,7 +49,7 @@ class Launcher:
             return None
         words = ["--slot", slot] if slot else ["--task", task_id]
         environment = own_environment(os.environ)
-        environment.pop(SECRET, None)
+        environment.pop(AGENT_SECRET, None)
         if key := store_key():
             environment[KEY] = key
         process = subprocess.Popen(
