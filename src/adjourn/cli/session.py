@@ -138,6 +138,21 @@ class Session:
             return Principal(name=f"uid:{os.getuid()}", inside_run=inside_run)
         return decisions.principal(inside_run=inside_run)
 
+    def tell_refusal(self, verb: str, error: AdjournError) -> None:
+        """Record that what is part of a run wanted to decide, in the trail of the run's task.
+
+        Where nothing can be recorded, it was refused all the same.
+        """
+        with suppress(AdjournError, OSError):
+            by = self.principal(None)
+            if not by.inside_run or not self.root or not self.has_store:
+                return
+            decisions = open_decisions(self.root)
+            task_id = decisions.task_around(by.inside_run)
+            if task_id:
+                by = self.principal(decisions)
+                decisions.tell_refusal(task_id, verb=verb, why=error.sentence, by=by)
+
     @property
     def commands(self) -> Commands:
         """What writes command lines of this very program on this very store."""

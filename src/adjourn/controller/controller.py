@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from adjourn.controller.agents import Agents
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
+from adjourn.controller.delegations import Delegations
 from adjourn.controller.documents import Documents
 from adjourn.controller.runs import Runs
 from adjourn.controller.standing import report_of, standing_of
@@ -39,6 +40,7 @@ class Controller:
         self.now = context.clock
         self.decisions = Decisions(context)
         self.documents = Documents(context)
+        self.delegations = Delegations(context)
         self.agents = Agents(context)
         self.runs = Runs(context, self.agents)
         self.tasks = Tasks(context, decisions=self.decisions, runs=self.runs)

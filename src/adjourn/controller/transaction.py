@@ -1,5 +1,6 @@
 """What every change is made of: tasks, runs, calls and asks, moved inside one transaction."""
 
+from collections.abc import Sequence
 from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
@@ -39,6 +40,7 @@ from adjourn.core.states import (
     call_after,
 )
 from adjourn.core.task import (
+    SESSION_RUNNER,
     OnRejection,
     Run,
     RunState,
@@ -194,7 +196,22 @@ class Transaction:
                 call = call_asked_about(self.rows, ask)
                 if call is None or call.tool == COMMAND:
                     return self._refuse(task, ask, ask.settlement, by=by)
-        return task if is_blocked(self.rows, task) else self.enqueue(task, Move.SETTLE, by=by)
+        if is_blocked(self.rows, task):
+            return task
+        if task.spec.runner == SESSION_RUNNER:
+            return self._close_session(task, asks, by=by)
+        return self.enqueue(task, Move.SETTLE, by=by)
+
+    def _close_session(self, task: Task, asks: Sequence[Ask], *, by: str) -> Task:
+        """End a task that only held a question: its answer is all that there is to do."""
+        run = self.rows.run(task.id, task.runs)
+        self.save_run(run, state=RunState.SUCCEEDED, paused_at=None, pause_reason=None)
+        answers = [ask.reply or "" for ask in asks if ask.state is AskState.ANSWERED]
+        state = after(task.state, Move.ACCEPT)
+        closed = self.save(task, state=state, message="\n".join(answers), next_call=None)
+        self.tell(closed.id, "task_answered", by=by)
+        self.wake_parent(closed)
+        return closed
 
     def _apply_review(self, task: Task, ask: Ask, settled: Settlement, *, by: str) -> Task:
         """Do what a reviewer said of the work: it has succeeded, goes on, or has failed."""

@@ -13,6 +13,7 @@ import msgspec
 
 from adjourn.core.agent.calls import CallResult, Report
 from adjourn.core.ask import AskReason
+from adjourn.core.authority.delegation import Delegation
 from adjourn.core.authority.signed import Signed
 from adjourn.core.call import Call
 from adjourn.core.clarification import Clarification
@@ -184,6 +185,12 @@ PLAN = SharedDocument(
 # And the digest of its path. It is never kept: whoever reads it holds it, so that of two tasks of
 # plans that begin at the same moment one waits for the other.
 WORKSPACE = SharedDocument("workspace:", bytes, bytes)
+# For which tasks agents may decide that did not start them
+DELEGATIONS = SharedDocument(
+    "delegations",
+    msgspec.json.encode,
+    lambda body: msgspec.json.decode(body, type=tuple[Delegation, ...]),
+)
 USED_ONCE = SharedDocument("", bytes, bytes)  # and the name of a decision that counts once
 
 

@@ -86,6 +86,7 @@ class RunnerKind(msgspec.Struct, frozen=True, kw_only=True):
     # Whether its process only reads: whatever has an effect is started by adjourn
     is_read_only: bool = False
     makes_calls: bool = True  # whether the agent makes the calls that are let through itself
+    is_startable: bool = True  # whether `run` and plans may name it
 
     @property
     def has_session(self) -> bool:
