@@ -27,8 +27,7 @@ from adjourn.runners import find_runner
 from adjourn.stores.sqlite.binding import Home, identity_in
 from adjourn.stores.sqlite.rows import SqliteRows
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.system.clock import now
-from adjourn.system.user_state import state_directory
+from adjourn.system.machine import now, state_directory
 from adjourn.wiring import STORE
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 from adjourn.wiring.gate import open_gate

@@ -36,7 +36,7 @@ from adjourn.runners.agent.options import Setup
 from adjourn.runners.agent.retry import RetryingModel
 from adjourn.runners.agent.tools.tool import Tool
 from adjourn.runners.agent.tools.toolbox import toolbox
-from adjourn.system.run_files import run_directory
+from adjourn.system.files import run_directory
 from adjourn.wiring import STORE
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.drivers import Driver

@@ -15,7 +15,7 @@ from adjourn.cli.terminal import flush, make_ready
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse
 from adjourn.core.text.render import block
-from adjourn.system.user_state import take_key_from
+from adjourn.system.machine import take_key_from
 
 _INTERRUPTED = 130  # as a shell has it
 _WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "settle", "-c"})

@@ -14,6 +14,7 @@ import msgspec
 
 from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
+from adjourn.cli.terminal import print_exactly
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.errors import (
@@ -34,7 +35,7 @@ from adjourn.core.trail.durations import time_spent, time_words
 from adjourn.settings.config import has_config
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.supervision.workspace_notes import note_left
-from adjourn.system.signals import deferred_signals
+from adjourn.system.poll import deferred_signals
 from adjourn.views.block import Block, change_text, lay_out
 from adjourn.wiring import has_worker
 from adjourn.wiring.controller import open_controller
@@ -186,7 +187,7 @@ def run_detached(session: Session, queue: Callable[[Controller], Task]) -> int:
 
         session.print_document(manifest_of(scene, hint=session.commands("wait", task.id)))
     else:
-        session.print(task.id)
+        print_exactly(task.id)
     return exits.COMPLETED
 
 

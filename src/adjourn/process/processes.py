@@ -16,8 +16,7 @@ from adjourn.process.shim import ShimFailed, adopt, holds_lock, read_record, rea
 from adjourn.process.start_marks import leave_mark, name_of_mark, read_mark
 from adjourn.process.supervisors import LocalSupervisors, SharedSupervisors
 from adjourn.process.tree import kill_leftovers, remove_group
-from adjourn.system.files import open_plain
-from adjourn.system.run_files import RECORD, RESULT, run_directory
+from adjourn.system.files import RECORD, RESULT, open_plain, run_directory
 
 _MOMENT = 0.3  # a shim whose gate was shut for good needs a few milliseconds to say so
 _YOUNG = 2.0  # seconds

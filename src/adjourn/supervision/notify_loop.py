@@ -16,8 +16,7 @@ from adjourn.core.task import Milliseconds
 from adjourn.core.trail.events import Happened
 from adjourn.ports.notifier import NotDelivered, Notifier
 from adjourn.ports.world import Clock
-from adjourn.system import lock
-from adjourn.system.files import private_directory
+from adjourn.system.files import hold_lock, private_directory
 from adjourn.system.poll import Poll
 from adjourn.views.commands import CommandWriter
 from adjourn.views.notice import Occasion, notice_of, occasion_of
@@ -98,7 +97,7 @@ class Sender:
     @contextmanager
     def _turn(self) -> Generator[None, None, None]:
         folder = private_directory(os.path.join(self._root, _FOLDER))
-        held = lock.hold(os.path.join(folder, f"{self.name}.lock"))
+        held = hold_lock(os.path.join(folder, f"{self.name}.lock"))
         try:
             self._load()
             yield

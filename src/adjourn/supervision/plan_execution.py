@@ -11,7 +11,7 @@ from adjourn.core.review import Approved, review_of
 from adjourn.core.states import TaskState
 from adjourn.core.task import Spec, Task
 from adjourn.supervision.supervisor import Supervisor, Watcher
-from adjourn.system.signals import Signals
+from adjourn.system.poll import Signals
 
 
 class Observer(Protocol):

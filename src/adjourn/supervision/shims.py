@@ -14,7 +14,7 @@ from adjourn.core.task import Run
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.shim import Shim, ShimSpec
 from adjourn.system.files import private_directory
-from adjourn.system.user_state import state_directory
+from adjourn.system.machine import state_directory
 from adjourn.workspace.command_files import search_path
 
 if TYPE_CHECKING:  # only workers have one, and starting a command is a hot path

@@ -11,8 +11,8 @@ from adjourn.core.errors import CannotResume, Conflict
 from adjourn.core.task import Task
 from adjourn.process.processes import LocalProcesses
 from adjourn.process.shim import adopt, holds_lock
+from adjourn.system.files import run_directory
 from adjourn.system.poll import CHECK_SECONDS, Poll
-from adjourn.system.run_files import run_directory
 
 
 def require_workspace(controller: Controller, task: Task) -> None:
@@ -46,6 +46,7 @@ def wait_until(
 
     `look` is called first, at every event, and every so many seconds.
     """
+    gc.freeze()
     gc.enable()  # short commands go without; this one may last
     deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
     with closing(controller.store.listen()) as listener:

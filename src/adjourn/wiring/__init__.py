@@ -22,9 +22,8 @@ from adjourn.settings.find_store import (
     nearest_store,
     place_for_a_new_store,
 )
-from adjourn.system.clock import new_id, now
-from adjourn.system.run_files import checkpoint_path, clarifications_directory
-from adjourn.system.user_state import state_directory, store_key
+from adjourn.system.files import checkpoint_path, clarifications_directory
+from adjourn.system.machine import new_id, now, state_directory, store_key
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 
 TYPE_CHECKING = False

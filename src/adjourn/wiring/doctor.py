@@ -30,8 +30,7 @@ from adjourn.settings.principals import principals, webhooks
 from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.queue_holder import LONG, held_for, holder_of
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.system import lock
-from adjourn.system.run_files import LOCK, run_directory, run_names
+from adjourn.system.files import LOCK, is_lock_held, run_directory, run_names
 from adjourn.wiring import living
 from adjourn.wiring.authority import require_keygen
 from adjourn.wiring.controller import open_controller
@@ -345,14 +344,14 @@ def _leftovers(root: str, controller: Controller) -> Findings:
     with controller.store.read() as view:
         running = {f"{task.id}.{task.runs}" for task in view.running()}
     locks = {name: os.path.join(run_directory(root, name), LOCK) for name in run_names(root)}
-    held = {name for name, path in locks.items() if lock.is_held(path)}
+    held = {name for name, path in locks.items() if is_lock_held(path)}
     for name in sorted(held - running)[:_FEW]:
         says = f"a shim of run {name} lives, and the run has ended"
         yield _bad("shims", says, f"adjourn show {name.partition('.')[0]}")
 
     supervisors = os.path.join(root, "supervisors")
     names = os.listdir(supervisors) if os.path.isdir(supervisors) else []
-    dead = [name for name in names if not lock.is_held(os.path.join(supervisors, name))]
+    dead = [name for name in names if not is_lock_held(os.path.join(supervisors, name))]
     if not orphans and held <= running:
         gone = f"{len(dead)} locks of supervisors that are gone"
         yield _fine("runs", f"{len(running)} under way, none left over; {gone}")

@@ -8,7 +8,7 @@ from adjourn.core.policy.locations import is_reading
 from adjourn.core.policy.surroundings import Surroundings
 from adjourn.runners import runs_own_calls
 from adjourn.settings.policies import FilePolicies
-from adjourn.system.clock import now
+from adjourn.system.machine import now
 from adjourn.wiring.own_program import own_program
 from adjourn.workspace.command_files import look_at, search_path
 

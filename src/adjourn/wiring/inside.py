@@ -41,7 +41,7 @@ from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
 from adjourn.settings.redaction import open_redactor
 from adjourn.settings.supervision import read_settings
-from adjourn.system.clock import now
+from adjourn.system.machine import now
 from adjourn.system.poll import Poll
 from adjourn.system.yaml import NotYet
 from adjourn.wiring import find_root

@@ -21,8 +21,8 @@ from adjourn.ports.notifier import BadTable, NotDelivered, Notifier, NotifierSet
 from adjourn.settings.config import config_path, read_config
 from adjourn.settings.notify import key_of, proper_name, read_table, refuse_secret
 from adjourn.supervision.notify_loop import Sender, Stop, send_until
-from adjourn.system import lock
-from adjourn.system.clock import new_id, now
+from adjourn.system.files import hold_lock_if_free, is_lock_held
+from adjourn.system.machine import new_id, now
 from adjourn.views.commands import CommandWriter
 from adjourn.views.notice import Occasion, sample_notice
 from adjourn.wiring.controller import open_controller
@@ -135,7 +135,7 @@ def send_until_closed(
     log: Callable[..., None],
 ) -> None:
     """Send all that happens until the other end is closed, or the config changes."""
-    only = lock.hold_if_free(_presence(root))
+    only = hold_lock_if_free(_presence(root))
     if only is None:
         return  # another worker's process delivers
     seen, notifiers, stop = _signature(), configured(), Stop()
@@ -207,7 +207,7 @@ class NotifyProcess:
             return
         self._not_before = moment + _NOT_AGAIN_BEFORE
         seen = _signature()
-        if seen is None or seen == self._useless or lock.is_held(_presence(self._root)):
+        if seen is None or seen == self._useless or is_lock_held(_presence(self._root)):
             return
         if self._is_of_use():
             self._start()

@@ -19,8 +19,7 @@ from adjourn.process.ancestry import (
     read_ancestors,
     read_place,
 )
-from adjourn.system import lock
-from adjourn.system.run_files import LOCK, RESULT, run_directory, run_names
+from adjourn.system.files import LOCK, RESULT, is_lock_held, run_directory, run_names
 
 _DECIDE_ELSEWHERE = (
     "decide from the terminal where you started the task, or sign the decision with --sign KEY"
@@ -113,7 +112,7 @@ def _is_lost(root: str, view: View, run: Run) -> bool:
     places += [call.place for call in calls if call.shim]
     folders = [run_directory(root, place) for place in places]
     return any(
-        not lock.is_held(os.path.join(folder, LOCK))
+        not is_lock_held(os.path.join(folder, LOCK))
         and not os.path.lexists(os.path.join(folder, RESULT))
         for folder in folders
     )
@@ -164,7 +163,7 @@ def has_runs(root: str) -> bool:
     if supervisors.living(root):
         return True
     return any(
-        lock.is_held(os.path.join(run_directory(root, name), LOCK)) for name in run_names(root)
+        is_lock_held(os.path.join(run_directory(root, name), LOCK)) for name in run_names(root)
     )
 
 

@@ -24,9 +24,8 @@ from adjourn.process.start_marks import marks_of
 from adjourn.stores.sqlite.binding import Identity, identity_in
 from adjourn.stores.sqlite.deleted import Fate, KnownStore, forget, known_stores
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.system.clock import new_id, now
-from adjourn.system.run_files import run_directory
-from adjourn.system.user_state import state_directory
+from adjourn.system.files import run_directory
+from adjourn.system.machine import new_id, now, state_directory
 from adjourn.wiring import is_shared, living, open_sqlite, open_store, postgres_is_there
 from adjourn.wiring.outside_runs import has_runs, require_outside
 

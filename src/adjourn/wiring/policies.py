@@ -23,7 +23,7 @@ from adjourn.core.text.toml import Problem
 from adjourn.settings.allow_rules import change_allowances, read_allowances
 from adjourn.settings.policies import FilePolicies, origins
 from adjourn.settings.policy_text import rules_path
-from adjourn.system.clock import new_id, now
+from adjourn.system.machine import new_id, now
 from adjourn.views.policy import Explained
 from adjourn.wiring.gate import observe, resolve
 

@@ -25,7 +25,7 @@ from adjourn.stores.postgres.errors import shown
 from adjourn.stores.postgres.schema import ENGINE
 from adjourn.stores.postgres.store import LEASE, PostgresStore
 from adjourn.system.files import private_directory, write_whole
-from adjourn.system.user_state import state_directory
+from adjourn.system.machine import state_directory
 from adjourn.wiring.authority import FileAuthoriser
 
 NOWHERE = "off"

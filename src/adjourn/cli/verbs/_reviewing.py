@@ -12,8 +12,7 @@ from adjourn.core.errors import AdjournError
 from adjourn.core.review import APPROVE, APPROVE_AND_STOP, REJECT, REQUEST_CHANGES
 from adjourn.core.task import Task
 from adjourn.core.text.render import prose
-from adjourn.system.poll import Poll
-from adjourn.system.signals import Signals
+from adjourn.system.poll import Poll, Signals
 from adjourn.views.ask import ask_blocks
 
 _STDIN = 0

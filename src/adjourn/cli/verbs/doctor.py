@@ -14,8 +14,7 @@ def command(session: Session) -> int:
 
     Exit code 0 if all is fine, 1 if something needs attention.
     """
-    # It holds no words of a task, and must be told where the config cannot be read
-    session.is_copy = False
+    session.open_any_redactor()  # a config that cannot be read is one of the findings
     findings = examine(session.root, inside_run=enclosing_run())
     is_fine = all(finding.fine for finding in findings)
     if session.wants_json:

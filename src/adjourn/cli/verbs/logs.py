@@ -14,13 +14,12 @@ from adjourn.core.errors import Misuse, NotFound
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Task, run_id
 from adjourn.supervision.wait import wait_until
-from adjourn.system.files import open_plain
+from adjourn.system.files import open_plain, run_directory
 from adjourn.system.poll import OUTPUT_SECONDS
-from adjourn.system.run_files import run_directory
 from adjourn.views.call import short
 
 
-@verb("logs")
+@verb("logs", prints_whole=True)
 @click.argument("task", metavar="ID")
 @click.option(
     "-f", "--follow", is_flag=True, help="Go on until the task has ended, also after a pause."

@@ -122,6 +122,7 @@ def _sender(session: Session, each: Configured) -> Sender:
 
 
 def _follow(session: Session) -> int:
+    gc.freeze()
     gc.enable()  # short commands go without; this one lasts
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stay)  # it leaves when its worker does, after the last round

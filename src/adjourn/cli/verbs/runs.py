@@ -25,6 +25,8 @@ def command(session: Session, *, task: str) -> None:
     found = controller.decisions.find_task(task)
     with controller.store.read() as view:
         runs = view.runs(found.id)
+        if redactor := None if session.wants_json else session.redactor_of_text:
+            runs = [redactor.run(run) for run in runs]
         docs = [_doc(view, found, run) for run in runs]
         events = view.events(found.id)
     if session.wants_json:

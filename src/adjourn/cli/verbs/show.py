@@ -38,7 +38,7 @@ class TranscriptDoc(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
 
 
-@verb("show")
+@verb("show", prints_whole=True)
 @click.argument("task", metavar="ID")
 @click.option("--full", is_flag=True, help="Cut nothing.")
 @click.option(

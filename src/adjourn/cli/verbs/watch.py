@@ -23,9 +23,8 @@ from adjourn.core.text.render import prose
 from adjourn.core.text.when import stamp
 from adjourn.core.trail.events import Happened
 from adjourn.hub import Hub, News
-from adjourn.system.clock import now
-from adjourn.system.poll import Poll
-from adjourn.system.signals import deferred_signals
+from adjourn.system.machine import now
+from adjourn.system.poll import Poll, deferred_signals
 from adjourn.views.block import BLANK, Span, line
 from adjourn.views.call import short
 from adjourn.views.overview import OverviewTask, overview_blocks

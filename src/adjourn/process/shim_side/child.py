@@ -17,9 +17,9 @@ from adjourn.process.linux import close_all_but
 from adjourn.process.shim import ShimSpec
 from adjourn.process.shim_side.python_child import call
 from adjourn.system import pinning
+from adjourn.system.machine import is_shortage
 from adjourn.system.pinning import DIGEST, FileLookup, name_of
-from adjourn.system.shortage import is_shortage
-from adjourn.system.signals import IGNORED
+from adjourn.system.poll import IGNORED
 
 _COULD_NOT_START = 127
 _READY = b"."

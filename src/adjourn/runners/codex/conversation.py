@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import msgspec
 
 from adjourn.core.errors import AdjournError
-from adjourn.runners.codex.channel import HOOK, Message, Silent
+from adjourn.runners.channel import Message, Silent
+from adjourn.runners.codex.hook import HOOK
 from adjourn.runners.codex.options import Setup
 from adjourn.runners.codex.protocol import (
     Harmless,

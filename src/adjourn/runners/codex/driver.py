@@ -12,10 +12,10 @@ from adjourn.core import exits
 from adjourn.core.errors import AdjournError, StoreProblem
 from adjourn.ports.drive import Drive
 from adjourn.ports.runner import Host
+from adjourn.runners.channel import Gone, Silent, StopRequested
 from adjourn.runners.codex import words
 from adjourn.runners.codex.app_server import InUse, NoAppServer, Thread
 from adjourn.runners.codex.calls import HeldCalls
-from adjourn.runners.codex.channel import Gone, Silent, StopRequested
 from adjourn.runners.codex.conversation import (
     Conversation,
     ItemEnded,

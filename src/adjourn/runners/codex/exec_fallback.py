@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from adjourn.core.errors import AdjournError, CannotResume
+from adjourn.runners.channel import Channel, Gone, Message
 from adjourn.runners.codex import program
-from adjourn.runners.codex.channel import Channel, Gone, Message, WaitingHooks
 from adjourn.runners.codex.conversation import Conversation, Event, TurnEnded
+from adjourn.runners.codex.hook import WaitingHooks
 from adjourn.runners.codex.hook_probe import rehearse
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.protocol import (

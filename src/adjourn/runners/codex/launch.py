@@ -5,8 +5,9 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
+from adjourn.runners.channel import Channel, Dialect
 from adjourn.runners.codex import hook, program
-from adjourn.runners.codex.channel import Channel, WaitingHooks
+from adjourn.runners.codex.hook import WaitingHooks
 from adjourn.runners.codex.options import Setup
 from adjourn.runners.driver import StopRequest
 from adjourn.runners.hook import proof_of
@@ -89,11 +90,12 @@ class Launch:
         path = self.environment.get("PATH", os.defpath)
         return Channel(
             [*start_argv(self.binary, path=path, workspace=self.workspace), *words],
+            name="Codex",
             cwd=self.workspace,
             env={**self.environment, **(also or {})},
             complaints=self.complaints,
             bind=self.bind,
-            hooks=hooks,
+            source=hooks,
             interrupts=self.interrupts,
-            is_spoken_to=is_spoken_to,
+            dialect=Dialect(is_spoken_to=is_spoken_to),
         )

@@ -10,7 +10,8 @@ from adjourn.core.call import tool_body
 from adjourn.core.errors import Misuse
 from adjourn.core.text.json_text import decode_unambiguous
 from adjourn.runners import hook
-from adjourn.runners.codex.channel import HOOK, Message
+from adjourn.runners.channel import Message
+from adjourn.runners.codex.hook import HOOK
 
 ACTS = frozenset({"commandExecution", "fileChange", "mcpToolCall"})
 _HAPPENED = frozenset({"completed", "failed"})
