@@ -69,7 +69,7 @@ def test_an_ask_of_another_store_is_approved_from_here(shell: Shell, beside: New
     shell.adjourn("run", "--", "true")
     ask = ask_of(other)
     done = shell.adjourn("approve", ask["id"][:8])
-    assert f"in the store {other.store}" in done.out
+    assert f"store: {other.store}" in done.out
     assert f"--store {other.store}" in done.out  # the next command works from here
     hint = re.search(r"Resume with: (.*)", done.out)
     assert hint

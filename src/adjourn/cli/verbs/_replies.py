@@ -157,7 +157,7 @@ def _print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask
             session.print("what runs:")
             session.show(call_blocks(call, cut=session.cut(call.task_id)))
     if session.is_elsewhere:
-        session.print(f"in the store {prose(name_of_store(session.root))}")
+        session.print(f"store: {prose(name_of_store(session.root))}")
     queued = {task.spec.pool for task in tasks.values() if task.state is TaskState.QUEUED}
     pools = {pool for pool in queued if has_worker(session.root, pool)}
     for task in tasks.values():
