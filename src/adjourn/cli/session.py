@@ -44,6 +44,7 @@ class Session:
         self.is_prompt = False  # `-a`: also one word is a prompt
         self.given_store: str | None = None
         self.root = ""  # the store's directory, once it was found
+        self.is_elsewhere = False  # whether it is another one than the nearest
         self._store: Store | None = None  # the one that was opened last
         self._redactor: Redactor | None = None
 
@@ -59,6 +60,11 @@ class Session:
         if start and found != self.root:
             self.given_store = found
         self.root = found
+
+    def change_root(self, root: str) -> None:
+        """Work on another store from now on; commands that are printed name it."""
+        self.root = self.given_store = root
+        self.is_elsewhere = True
 
     @property
     def has_store(self) -> bool:
@@ -158,6 +164,12 @@ class Session:
         """What writes command lines of this very program on this very store."""
         program = _program(sys.argv[0], os.environ.get("PATH", ""))
         return Commands(program, self.root if self.given_store else None)
+
+    def commands_for(self, root: str) -> Commands:
+        """Return what writes command lines for any store."""
+        is_here = root == self.root and not self.given_store
+        program = _program(sys.argv[0], os.environ.get("PATH", ""))
+        return Commands(program, None if is_here else root)
 
     def cut(self, task_id: str) -> Cut:
         """Return how much of a task's values is shown, and how to see the rest."""

@@ -24,8 +24,9 @@ from adjourn.core.call import (
     command_body,
     command_of,
     digest_of,
+    require_readable,
 )
-from adjourn.core.errors import Conflict, MoveRefused, NotFound
+from adjourn.core.errors import Conflict, MoveRefused, NotFound, UnreadableRow
 from adjourn.core.states import (
     ENDED,
     AskMove,
@@ -589,6 +590,18 @@ def call_asked_about(view: View, ask: Ask) -> Call | None:
     """Return the call that an ask is about; a question is about none."""
     number = number_of_call(ask)
     return None if number is None else view.call(ask.task_id, number)
+
+
+def readable_call(view: View, ask: Ask) -> Call | None:
+    """Return the same, or None if it cannot be read; that is noted."""
+    try:
+        call = call_asked_about(view, ask)
+        if call:
+            require_readable(call)
+    except UnreadableRow as error:
+        error.note_in(view.unreadable)
+        return None
+    return call
 
 
 def approval_of(view: View, call: Call) -> ApprovalAsk | None:
