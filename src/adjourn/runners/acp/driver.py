@@ -238,10 +238,8 @@ class AcpDriver:
             complain(f"Not run: {self._name} {what} its call {title!r}{why}")
             if not wanted.can_be_shown:
                 complain(f"If its titles are its calls: title_is_call = true in [acp.{self._name}]")
-        no = wanted.permission.no
-        option = yes or (no.option_id if no else None)
-        chosen = {"outcome": {"outcome": "selected", "optionId": option}}
-        session.answer(wanted.request, chosen if option else _CANCELLED)
+        chosen = {"outcome": {"outcome": "selected", "optionId": yes}}
+        session.answer(wanted.request, chosen if yes else wanted.permission.refusal)
 
     def _take_ended(self, talk: Conversation, call: ToolCall) -> None:
         """Close a call; one that had an effect and was never asked about ends the run."""

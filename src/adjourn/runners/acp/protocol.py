@@ -182,6 +182,12 @@ class Permission(msgspec.Struct, frozen=True, rename="camel"):
         once = [each for each in self.options if each.kind == "reject_once"]
         return next((each for each in once if each.is_plain), None)
 
+    @property
+    def refusal(self) -> dict[str, Any]:
+        """The answer that keeps the call from running, and changes nothing else."""
+        chosen = {"outcome": "selected", "optionId": self.no.option_id} if self.no else None
+        return {"outcome": chosen or {"outcome": "cancelled"}}
+
 
 class WantedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call that an agent makes if it gets a yes."""
