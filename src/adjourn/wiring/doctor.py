@@ -38,7 +38,6 @@ from adjourn.wiring.controller import open_controller
 from adjourn.wiring.notifications import configured
 from adjourn.wiring.outside_runs import require_outside
 from adjourn.wiring.ownership import deleted_stores
-from adjourn.wiring.runners import config_table
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -200,35 +199,6 @@ def _agent(kind: RunnerKind) -> Findings:
     says = kind.diagnose(os.environ, workspace=os.getcwd())
     absent = f"there is none; `adjourn run --runner {kind.name}` would need it"
     yield _fine(kind.name, says or absent)
-
-
-def probe(name: str) -> list[Finding]:
-    """Start an agent that speaks ACP, see whether it asks before it acts, and keep what was seen.
-
-    Nothing of this is imported but here: a probe serves pages and starts threads.
-    """
-    from adjourn.process.linux import die_with
-    from adjourn.runners.acp.options import read_options
-    from adjourn.runners.acp.probe import probe_agent
-    from adjourn.runners.acp.probed import Verdict, keep_probe
-    from adjourn.runners.driver import StopRequest
-
-    setup = read_options({"agent": name}, os.environ, config_table("acp"))
-    seen = probe_agent(
-        setup, os.environ, bind=partial(die_with, os.getpid()), interrupts=StopRequest()
-    )
-    keep_probe(os.environ, setup, seen)
-    found = [
-        _bad(what, verdict.value, f"use another mode or setting of {name} in which it asks")
-        if verdict is Verdict.ACTS
-        else _fine(what, verdict.value)
-        for what, verdict in seen.verdicts.items()
-    ]
-    version = f"{name} {seen.version}".strip()
-    if seen.is_fine:
-        return [*found, _fine("agent", f"{version} asks before it acts")]
-    says = f"{version} was not seen to ask about a command: under a gate it is refused"
-    return [*found, _bad("agent", says, f"trust = true in [acp.{name}] of the config")]
 
 
 _CHECKS = {

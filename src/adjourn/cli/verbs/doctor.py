@@ -8,7 +8,7 @@ from adjourn.core import exits
 from adjourn.core.errors import NotAllowed
 from adjourn.core.text.render import prose
 from adjourn.process.ancestry import enclosing_run
-from adjourn.wiring.doctor import Finding, examine, probe
+from adjourn.wiring.doctor import Finding, examine
 
 
 @verb("doctor")
@@ -30,7 +30,13 @@ def command(session: Session, *, agent: str | None) -> int:
             f"this is inside the run {run}: no agent is probed from here",
             way_out=f"adjourn doctor --agent {agent}",
         )
-    findings = probe(agent) if agent else examine(session.root, inside_run=enclosing_run())
+    if agent:
+        # It serves pages and starts threads: slow to import, and seldom needed
+        from adjourn.wiring.agent_probe import probe
+
+        findings = probe(agent)
+    else:
+        findings = examine(session.root, inside_run=enclosing_run())
     is_fine = all(finding.fine for finding in findings)
     if session.wants_json:
         session.print_document(

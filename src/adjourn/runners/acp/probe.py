@@ -149,7 +149,7 @@ def _serving(mark: str) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(b"ok\n")
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- likewise
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the name that the standard library gave it
             """Print nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Page)
