@@ -171,6 +171,7 @@ CHANGES = _json("changes", Noted)  # what it changed, when its work was done
 
 SESSION = _raw("session")  # a copy of the file in which a provider keeps its session
 CLAUDE = _raw("claude")  # what a driver knows of its session (runners.claude.memory)
+ACP = _raw("acp")  # (runners.acp.memory)
 CODEX = _raw("codex")  # (runners.codex.memory)
 TOOLS = _raw("tools")  # the tools that others bring (runners.agent.driver)
 UNMADE = _raw("unmade")  # calls of the agent that were not made (runners.agent.calls)
