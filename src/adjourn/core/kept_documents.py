@@ -187,7 +187,7 @@ PLAN = SharedDocument(
 # plans that begin at the same moment one waits for the other.
 WORKSPACE = SharedDocument("workspace:", bytes, bytes)
 # For which tasks agents may decide that did not start them
-DELEGATIONS = SharedDocument(
+DELEGATIONS: SharedDocument[tuple[Delegation, ...]] = SharedDocument(
     "delegations",
     msgspec.json.encode,
     lambda body: msgspec.json.decode(body, type=tuple[Delegation, ...]),
