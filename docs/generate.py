@@ -60,8 +60,8 @@ from adjourn.core.outcome import (
     Waits,
     WantsApproval,
 )
-from adjourn.core.plan.file import MOST_TASKS, PLAN_KEYS, TASK_KEYS
-from adjourn.core.policy.file import MOST_RULES, POLICY_KEYS, RULE_KEYS
+from adjourn.core.plan.plan_file import MOST_TASKS, PLAN_KEYS, TASK_KEYS
+from adjourn.core.policy.policy_file import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
 from adjourn.notifiers import OURS as NOTIFIERS

@@ -26,10 +26,9 @@ from adjourn.testing.values import (
     settled,
 )
 from adjourn.views.agent import resumability_blocks
-from adjourn.views.block import AgentWords, Block, Code, Fields, Line, Table
+from adjourn.views.block import AgentWords, Block, Code, Commands, Fields, Line, Table
 from adjourn.views.block import CommandBlock as Pasted
 from adjourn.views.block import wrap as wrap_blocks
-from adjourn.views.commands import Commands
 from adjourn.views.notice import notice_of
 from adjourn.views.task import all_calls, history_blocks, settled_blocks, task_blocks, work_blocks
 from adjourn.views.transcript import transcript_blocks

@@ -18,7 +18,7 @@ from adjourn.ports.notifier import NotDelivered, Notifier
 from adjourn.ports.world import Clock
 from adjourn.system.files import hold_lock, private_directory
 from adjourn.system.poll import Poll
-from adjourn.views.commands import CommandWriter
+from adjourn.views.block import CommandWriter
 from adjourn.views.notice import Occasion, notice_of, occasion_of
 
 _PAGE = 200

@@ -23,7 +23,7 @@ from adjourn.settings.notify import key_of, proper_name, read_table, refuse_secr
 from adjourn.supervision.notify_loop import Sender, StopRequest, send_until
 from adjourn.system.files import hold_lock_if_free, is_lock_held
 from adjourn.system.machine import new_id, now
-from adjourn.views.commands import CommandWriter
+from adjourn.views.block import CommandWriter
 from adjourn.views.notice import Occasion, sample_notice
 from adjourn.wiring.controller import open_controller
 

@@ -11,7 +11,7 @@ from adjourn.controller.controller import Controller
 from adjourn.core.agent.calls import Look
 from adjourn.core.documents import is_resumable
 from adjourn.core.errors import CannotResume, Misuse
-from adjourn.core.plan.file import Runners
+from adjourn.core.plan.plan_file import Runners
 from adjourn.core.states import TaskState
 from adjourn.core.task import OnRejection, Run, Task
 from adjourn.ports.runner import NO_TABLE, ConfigTable, LeftSession

@@ -17,7 +17,7 @@ from adjourn.core.task import Task
 from adjourn.core.text.render import spelled
 from adjourn.core.trail.events import Event
 from adjourn.supervision.workspace_notes import head_at_pause, note_changes, note_left
-from adjourn.views.commands import CommandWriter
+from adjourn.views.block import CommandWriter
 from adjourn.views.next_step import resume_hint
 from adjourn.wiring import has_responses
 from adjourn.wiring.runners import looks_at

@@ -16,9 +16,8 @@ from adjourn.core.task import Task
 from adjourn.core.text.render import clipped, prose, title
 from adjourn.core.text.when import ago, span
 from adjourn.ports.store import View
-from adjourn.views.block import BLANK, Table
+from adjourn.views.block import BLANK, Table, unattended_block
 from adjourn.views.call import GIST, gist, short
-from adjourn.views.commands import unattended_block
 from adjourn.wiring import find_unattended
 
 TYPE_CHECKING = False

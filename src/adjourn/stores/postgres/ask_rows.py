@@ -16,9 +16,7 @@ from adjourn.core.task import Task
 from adjourn.core.trail.events import GENESIS, Event, link_after
 from adjourn.ports.store import Turn
 from adjourn.stores.postgres.batch import read_about
-from adjourn.stores.postgres.connection import Values
-from adjourn.stores.postgres.tasks import OF_TASK, EngineRows, call_of, run_of, task_of
-from adjourn.stores.postgres.transaction import (
+from adjourn.stores.postgres.batched_rows import (
     PREFETCHED,
     IdentityMap,
     QueueEntry,
@@ -26,6 +24,8 @@ from adjourn.stores.postgres.transaction import (
     outdated_if_missing,
     valid_names,
 )
+from adjourn.stores.postgres.connection import Values
+from adjourn.stores.postgres.task_rows import OF_TASK, EngineRows, call_of, run_of, task_of
 from adjourn.stores.rows import BITS, LAST
 from adjourn.stores.shapes import (
     HEXADECIMAL,
