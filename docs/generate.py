@@ -268,6 +268,11 @@ def _exit_codes() -> Iterator[str]:
         "Ctrl+C while nothing of a run is under way (in `wait`, say) exits 130."
     )
     yield (
+        "Output that cannot be written, because a disk is full, say, is an error: exit code 1, and a sentence on stderr. What was done "
+        "stays done. `run`, `resume`, `restart`, `fork` and `execute` keep the exit code of how their task ended, and print the sentence. "
+        "A reader that left (`| head -1`) is no error."
+    )
+    yield (
         "Exit code 1 with the error code `store` does not always mean that nothing was recorded: where the connection to a "
         "[shared store](../how-to/share-a-store.md#what-goes-wrong) broke after a decision was saved, the decision counts. "
         "Run the same command again: exit code 4, `already_settled`, names whoever decided, and when."
@@ -432,7 +437,7 @@ MEANINGS = {
     "Spent.output_tokens": "The tokens that it wrote.",
     "Spent.cost": "US dollars, as a decimal number; null where the price is not known.",
     "Manifest.error": "What went wrong.",
-    "Manifest.waiting_on": "Tasks that its script started and that are not done.",
+    "Manifest.waiting_on": "Tasks that its script, or a tool of its agent, started and that are not done.",
     "Manifest.workspace": "What changed in the workspace since the pause; `show` tells it.",
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
     "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude` and `codex`.",
@@ -459,7 +464,7 @@ MEANINGS = {
     "WorkspaceDoc.looked_at": "How many files and directories were looked at.",
     "WorkspaceDoc.is_whole": "Whether that was all: the look ends after 20,000 entries or a second.",
     "ReasonDoc.type": "What kind of pause it is. `unavailable`: a service that an agent needs is away, or refuses; `limit_reached`: it may do no more; "
-    "`user_interrupt`: a person or a signal stopped it.",
+    "`user_interrupt`: a person or a signal stopped it; `waiting_on`: it waits for tasks that it started, and asks nothing itself.",
     "ReasonDoc.pending_tool_calls": "The calls that need a decision.",
     "ReasonDoc.questions": "The questions that need an answer.",
     "ToolCall.id": "The call's name: what `resume --approve` takes.",
@@ -665,7 +670,7 @@ GAPS: dict[str, Sequence[str]] = {
 }
 KINDS = {
     "task_created": "A task was queued.",
-    "run_claimed": "A supervisor took the task; the gate is shut.",
+    "run_claimed": "A supervisor took the task, for whoever said `run` or `resume`, or for a worker (`adjourn`); the gate is shut.",
     "run_adopted": "A worker took over a run whose supervisor had died.",
     "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
     "program_executed": "What was executed, by digest: the program, and the script that a shell was given.",
@@ -1014,8 +1019,9 @@ def _environment() -> Iterator[str]:
     yield _variables(READ)
     yield "## Given to a command under adjourn"
     yield (
-        "A run inherits the environment of the command that starts it (`run`, `resume`, a worker …), less every `ADJOURN_*` and "
-        "`AUTO_APPROVAL`: an approval that was given to another run never leaks into this one. Then these are set:"
+        "A run inherits the environment of the command that starts it (`run`, `resume`, a worker …), less `AUTO_APPROVAL` and every `ADJOURN_*` "
+        "but the user's settings (`ADJOURN_AGENT_…`, `ADJOURN_PAUSE_ON_APPROVAL`, `ADJOURN_EXIT_CODES`, `ADJOURN_CLAUDE`, `ADJOURN_CODEX`): "
+        "an approval that was given to another run never leaks into this one. Then these are set:"
     )
     yield _variables(GIVEN)
     yield "## Given at times"

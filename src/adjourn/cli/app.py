@@ -11,14 +11,17 @@ import click
 
 from adjourn.cli.options import help_option, telling
 from adjourn.cli.session import Session, checked_exit_code
-from adjourn.cli.terminal import flush, make_ready
+from adjourn.cli.terminal import flush, lost_output, make_ready
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse
-from adjourn.core.text.render import block
+from adjourn.core.text.render import block, prose
 from adjourn.system.machine import take_key_from
 
 _INTERRUPTED = 130  # as a shell has it
 _WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "settle", "-c"})
+
+# Their exit code is how a task or a plan ended, whatever becomes of what they print
+_OWN_OUTCOME = frozenset({"run", "resume", "restart", "fork", "execute"})
 
 VERBS = {
     "run": "Run a command, or have an agent work on a prompt; it may stop for a person.",
@@ -163,8 +166,18 @@ def run(argv: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 -- the last edge: a defect of ours is told in a sentence, too
         code = session.fail(_defect(error, session))
     session.warn_of_unreadable()
-    flush()  # the exit code stays, whatever becomes of what was printed
+    flush()
+    if lost := lost_output():
+        why = prose(lost.strerror or "the system does not say why")
+        session.warn(f"adjourn: not all of the output could be written: {why}")
+        session.warn(f"  what was done stays done; see: {session.commands('tasks')}")
+        # How a task ended is more than whether it could be printed
+        code = code if code or _verb_of(argv) in _OWN_OUTCOME else exits.FAILED
     return checked_exit_code(code)
+
+
+def _verb_of(argv: list[str]) -> str:
+    return _spelled_out(argv)[0]
 
 
 def _refuse_other_encodings(argv: list[str]) -> None:

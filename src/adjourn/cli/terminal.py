@@ -97,15 +97,31 @@ def _coloured(row: Line) -> str:
     )
 
 
-def print_exactly(text: str) -> None:
-    """Print to stdout: not a character is added.
+# Why something that was to be on stdout is not there
+_lost_output: list[OSError] = []
 
-    Whoever closed it does not want to hear; the exit code still tells.
-    """
+
+def print_exactly(text: str) -> None:
+    """Print to stdout: not a character is added. What cannot be written is noted."""
     try:
         sys.stdout.write(text + "\n")
-    except (BrokenPipeError, OSError, ValueError):
+    except (OSError, ValueError) as error:
+        note_lost_output(error)
         _silence_stdout()
+
+
+def note_lost_output(error: OSError | ValueError) -> None:
+    """Note that something could not be written to stdout.
+
+    Whoever closed it does not want to hear, and that is no error; the exit code still tells.
+    """
+    if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+        _lost_output.append(error)
+
+
+def lost_output() -> OSError | None:
+    """Return why something that was to be on stdout is not there, if so."""
+    return _lost_output[0] if _lost_output else None
 
 
 def print_warning(text: str) -> None:
@@ -118,7 +134,8 @@ def flush() -> None:
     """Hand out what was printed so far, before somebody else writes to the same place."""
     try:
         sys.stdout.flush()
-    except (BrokenPipeError, OSError, ValueError):
+    except (OSError, ValueError) as error:
+        note_lost_output(error)
         _silence_stdout()
 
 

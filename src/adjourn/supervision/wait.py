@@ -6,12 +6,34 @@ from collections.abc import Callable
 from contextlib import closing
 
 from adjourn.controller.controller import Controller
+from adjourn.controller.transaction import children_left_open
 from adjourn.core.errors import Conflict
-from adjourn.core.task import Task
+from adjourn.core.states import ENDED, TaskState
+from adjourn.core.task import Task, run_id
+from adjourn.ports.store import View
 from adjourn.process.processes import LocalProcesses
 from adjourn.process.shim import adopt, holds_lock
 from adjourn.system.files import run_directory
 from adjourn.system.poll import CHECK_SECONDS, Poll
+
+_UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
+
+
+def is_settled(view: View, task: Task) -> bool:
+    """Return whether a task has ended or needs a person.
+
+    One that only waits for tasks which it started needs one as soon as one of them does.
+    """
+    if task.state in _UNDER_WAY:
+        return False
+    if task.state is not TaskState.WAITING or view.open_asks_of(task.id):
+        return True
+    children = [
+        child
+        for child in children_left_open(view, run_id(task.id, task.runs))
+        if child.state not in ENDED
+    ]
+    return not children or any(is_settled(view, child) for child in children)
 
 
 def wait_until(

@@ -11,7 +11,7 @@ from adjourn.ports.runner import LeftSession
 from adjourn.runners.codex import program
 from adjourn.runners.codex.memory import DOCUMENT, SESSION, CodexMemory, memory_of
 from adjourn.runners.codex.options import PROGRAM, VARIABLE, CodexSetup, setup_of
-from adjourn.runners.codex.session import is_whole, obstacle
+from adjourn.runners.codex.session import copy_of, is_whole, obstacle, provider_in
 from adjourn.runners.installed import check_program, print_of, start_argv
 
 _NAME = "codex"  # it begins the line in which the program prints its version
@@ -27,6 +27,8 @@ def check_session(spec: Spec, left: LeftSession) -> Iterator[Look]:
         is_fine, says = _look_at_thread(memory, left, prompt=spec.prompt or "")
         yield Look(thing="session", fine=is_fine, says=says)
     setup = setup_of((spec.setup or "").encode())
+    if memory:
+        yield from _look_at_provider(memory, left, setup)
     yield check_program(
         setup.program,
         before=memory.version if memory else "",
@@ -55,6 +57,19 @@ def _look_at_thread(memory: CodexMemory, left: LeftSession, *, prompt: str) -> t
         why = f"{place} is not a directory that can be written to"
         return False, f"{name}: {what}, and its copy cannot be put there: {why}"
     return True, f"{name}: {what}, the copy in the store takes its place"
+
+
+def _look_at_provider(memory: CodexMemory, left: LeftSession, setup: CodexSetup) -> Iterator[Look]:
+    """Check that the settings still name the provider of models that the thread was made with."""
+    home = program.home(left.environment)
+    kept = left.documents(SESSION) or copy_of(os.path.join(home, memory.place))
+    before, now = provider_in(kept or b""), program.provider_of(setup, home)
+    if before and before != now:
+        says = (
+            f"its thread was made with {before}, and Codex's settings name {now};"
+            f" set model_provider to {before} again to go on"
+        )
+        yield Look(thing="provider", fine=False, says=says)
 
 
 def _find_codex(setup: CodexSetup, environment: Mapping[str, str], *, workspace: str) -> list[str]:
