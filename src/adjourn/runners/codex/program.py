@@ -128,7 +128,7 @@ def require_thread(name: str) -> None:
         raise CannotResume(f"{name!r} is not the id of a Codex thread", way_out="adjourn restart")
 
 
-def provider_of(setup: Setup, place: str) -> str:
+def provider_of(setup: CodexSetup, place: str) -> str:
     """Return the provider of models that a new thread would get, by the user's settings."""
     try:
         with open(os.path.join(place, "config.toml"), "rb") as file:
