@@ -31,7 +31,7 @@ import adjourn.controller.tasks
 import adjourn.controller.transaction
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.diffstat import Diffstat, FileChange
 from adjourn.core.documents import (
     AskDoc,
@@ -446,9 +446,9 @@ MEANINGS = {
     "ResumabilityDoc.can_be_resumed": "Whether `resume` would go on; nothing is begun in its place where it cannot.",
     "ResumabilityDoc.looks": "What was looked at: the session, the program, the workspace, and the commit that is checked out.",
     "ResumabilityDoc.way_out": "The command that helps where it cannot.",
-    "Look.thing": "What was looked at: `session`, `program`, `workspace`, `commit`.",
-    "Look.fine": "Whether it lets the session go on.",
-    "Look.says": "How it stands, and how it stood when the task left where that is not the same.",
+    "SessionCheck.thing": "What was looked at: `session`, `program`, `workspace`, `commit`.",
+    "SessionCheck.fine": "Whether it lets the session go on.",
+    "SessionCheck.says": "How it stands, and how it stood when the task left where that is not the same.",
     "Diffstat.files": "The files that changed.",
     "Diffstat.is_whole": "Whether that is all: the look ends after 20,000 files or two seconds.",
     "FileChange.path": "The file, from the workspace.",
@@ -558,7 +558,7 @@ STRUCTS = (
     PausedDoc,
     WorkspaceDoc,
     ResumabilityDoc,
-    Look,
+    SessionCheck,
     UsageDoc,
     Diffstat,
     FileChange,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 from msgspec.structs import replace
 
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.agent.transcript import Assistant, Message, Tally, ToolCall, ToolResult, User
 from adjourn.core.call import Command, command_body, tool_body
 from adjourn.core.documents import ResumabilityDoc, WorkspaceDoc
@@ -95,7 +95,7 @@ def all_views(text: str, cut: Cut) -> Iterator[list[Block]]:
             is_whole=True,
         )
     )
-    looks = (Look(thing="session", fine=False, says=text),)
+    looks = (SessionCheck(thing="session", fine=False, says=text),)
     yield resumability_blocks(ResumabilityDoc(can_be_resumed=False, looks=looks, way_out="x"))
 
 

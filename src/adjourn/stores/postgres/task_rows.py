@@ -288,7 +288,7 @@ class EngineRows(TaskRows):
         )
         self._write("fence", no, no, place.run, run.supervisor, sentence, pool=place.pool)
 
-    def wrest(self, run: Run, *, only_if_over: bool) -> None:
+    def take_over(self, run: Run, *, only_if_over: bool) -> None:
         no = self._no(run.task_id)
         ((is_taken,),) = self._all("wrest", no, only_if_over)
         self._forget_entry(no)
