@@ -369,7 +369,7 @@ DOCUMENTS = {
     "`resume_hint`, the command that goes on, and `tasks`, of each its `id` in the plan, `state`, `task_id`, `runner`, `needs`, "
     "`lacks`, those of its needs that are not done, `in_review`, `is_changed`, `message` and `resume_hint`",
     "inbox": "`schema_version`, `count` of all open asks, `snoozed`, how many of them sleep, `asks`, a list of AskDoc, "
-    "and `paused`, a list of PausedDoc",
+    "and `paused`, a list of PausedDoc; with --everywhere each has its store, and a list stores says which were read",
     "snooze": "`schema_version`, `outcome` (`recorded`) and `asks`, a list of AskDoc",
     "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, `tasks`, each task's state by its id, "
     "and `receipts`, a list of Receipt; with --save instead the outcome saved, the file and how many decisions are in it",
@@ -440,7 +440,7 @@ MEANINGS = {
     "Manifest.waiting_on": "Tasks that its script, or a tool of its agent, started and that are not done.",
     "Manifest.workspace": "What changed in the workspace since the pause; `show` tells it.",
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
-    "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude` and `codex`.",
+    "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude`, `codex` and `acp`.",
     "Manifest.asks": "The asks of the last run.",
     "Manifest.calls": "All calls of an agent, or of a process that asked for something, and what became of each.",
     "ResumabilityDoc.can_be_resumed": "Whether `resume` would go on; nothing is begun in its place where it cannot.",
@@ -516,7 +516,7 @@ MEANINGS = {
     "RunDoc.run_id": "The run: the task id, a dot, and its number.",
     "RunDoc.task_id": "Its task.",
     "RunDoc.state": "How it stands, or how it ended.",
-    "RunDoc.provider": "The runner: `command`, `agent`, `claude` or `codex`.",
+    "RunDoc.provider": "The runner: `command`, `agent`, `claude`, `codex`, or `acp:NAME`.",
     "RunDoc.provider_session_ref": "The runner's own name for the session, if it has one.",
     "RunDoc.resumable": "Whether `resume` can go on from it.",
     "RunDoc.repo_root": "The workspace: the directory that it runs in.",
@@ -707,6 +707,8 @@ KINDS = {
     "task_continued": "A person said something to an agent that was done: its task is queued, in the same session.",
     "limits_changed": "A person resumed a task of the built-in agent with other limits.",
     "task_forked": "A new task was begun from an earlier checkpoint of another, with so many messages of its transcript.",
+    "refused": "Somebody tried to decide and may not.",
+    "task_answered": "A question that belongs to no task was answered: the task that held it has succeeded.",
     "task_refused": "A rejection failed the task.",
     "call_settled": "The verdict on an uncertain call took effect.",
     "task_resumed": "A paused task was queued again.",
@@ -943,7 +945,7 @@ def _files() -> Iterator[str]:
     )
     yield (
         "Whose a store is, and how far it was, is kept outside of it, in the user's state directory: `stores/ID/key.json` "
-        "(0600) has a secret and the place of the store, `stores/ID/seen` (0600) the newest event that was recorded here, "
+        "(0600) has a secret and the place of the store, `stores/ID/seen` (0600) the newest event that was recorded here, `stores/PLACE.json` (0600) which databases were written to from here, without their passwords, "
         "and `addresses/` (0700) says which `database.json` outside of the state directory may be followed. "
         "The store keeps its id and a digest of the secret. Without these files it can be looked at, and "
         "[adopted](../how-to/operate-the-store.md#copies); it starts nothing."
@@ -1071,6 +1073,22 @@ AGENT_KEYS = {
 }
 
 
+ACP_KEYS = {
+    "command": 'What starts it, word by word: `["opencode", "acp"]`.',
+    "env": "Variables that it gets, a table; `${NAME}` is taken from the environment when it is used.",
+    "login": "The method of `authenticate`, where the agent insists on it.",
+    "mode": "The mode in which it asks. adjourn sets it at the start and after each resume.",
+    "asks_at_once": "`true`: it sends all requests of one answer before it waits.",
+    "keeps_shell": "`true`: its commands share one shell, so that nobody knows in which directory they run.",
+    "confirms_all": "`true`: it asks once for all calls that are pending.",
+    "is_sandboxed": "`true`: it asks only about what leaves its own sandbox. What it does inside is not put before anybody.",
+    "waits_a_minute": "`true`: a session is lost if it is loaded in the wall-clock minute of its start; adjourn waits.",
+    "session_files": "Where it keeps a session: a pattern below the home, with `{session}`. adjourn keeps a copy at each pause.",
+    "title_is_call": "`true`: it shows nothing but a title, and you say that the title is what it runs. Otherwise such a call cannot be approved.",
+    "trust": "`true`: it runs under a gate although nobody has seen that it asks.",
+}
+
+
 def _config() -> Iterator[str]:
     yield "The user's config"
     yield (
@@ -1082,7 +1100,7 @@ def _config() -> Iterator[str]:
     yield "## `pause_on_approval`"
     yield (
         "`true`, above all tables: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise. "
-        "`ADJOURN_PAUSE_ON_APPROVAL` says it for one shell. Claude Code and Codex ask in any case, unless they are told not to."
+        "`ADJOURN_PAUSE_ON_APPROVAL` says it for one shell. Claude Code, Codex and ACP agents ask in any case, unless they are told not to."
     )
     yield "## `exit_codes`"
     yield (
@@ -1100,6 +1118,12 @@ def _config() -> Iterator[str]:
         "(`ADJOURN_AGENT_MODEL`, …) says otherwise. `adjourn config` shows all of it. An unknown key is an error."
     )
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in AGENT_KEYS.items()])
+    yield "## `[acp.NAME]`"
+    yield (
+        "An [agent that speaks ACP](../how-to/acp.md), for `run --runner acp:NAME`: one of your own, or what is different for one that adjourn knows. "
+        "A task keeps what it began with. An unknown key is an error."
+    )
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in ACP_KEYS.items()])
     yield "## `[[notify]]`"
     yield "One table for each who is [to be told](../how-to/notifications.md). An unknown key is an error."
     first = {"on": COMMON_KEYS["on"]}

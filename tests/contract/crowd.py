@@ -129,7 +129,9 @@ def decide_and_start(order: Order, *, gate: str, name: str) -> Report:
     controller = where_everybody_may(order.root)
     pass_gate(gate)
     reply = Reply(ask_id=order.ask, verb=Verb.APPROVE, text=name)
-    decision = tried(partial(controller.decisions.decide, [reply], by=Principal(name=name)))
+    decision = tried(
+        partial(controller.decisions.decide, [reply], by=Principal(name=f"uid:{name}"))
+    )
     claim = tried(partial(controller.runs.claim, order.task, supervisor=name))
     controller.store.close()
     return Report(name=name, opening=opening, decision=decision, claim=claim)

@@ -13,7 +13,7 @@ from adjourn.cli.options import help_option, telling
 from adjourn.cli.session import Session, checked_exit_code
 from adjourn.cli.terminal import flush, lost_output, make_ready
 from adjourn.core import exits
-from adjourn.core.errors import AdjournError, Misuse
+from adjourn.core.errors import AdjournError, Misuse, NotAllowed
 from adjourn.core.text.render import block, prose
 from adjourn.system.machine import take_key_from
 
@@ -51,6 +51,9 @@ VERBS = {
     "policy": "Say what the rules make of a command, and what is wrong with them.",
     "rules": "List, add and revoke always-allow rules.",
     "worker": "Take ready tasks and run them; a decision starts its task at once.",
+    "setup": "Make adjourn known to a host that speaks MCP: claude or codex.",
+    "delegate": "Let an agent decide for a task that it did not start.",
+    "mcp": "Serve MCP on stdin and stdout, for a parent agent.",
     "config": "Show what the built-in agent is set to, and by what.",
     "notify": "Say who is told of pauses, decisions and endings, and tell them.",
     "audit": "Verify the audit trail, or export it.",
@@ -63,7 +66,7 @@ VERBS = {
 
 # Parts of adjourn that adjourn itself starts.
 DRIVERS = {"_drive": "drive", "_tool": "tool"}
-HIDDEN = frozenset({*DRIVERS, "_hook"})
+HIDDEN = frozenset({*DRIVERS, "_hook", "_supervise"})
 # The tasks of earlier versions have these in their records
 _EARLIER = {f"_{runner}": ["_drive", runner] for runner in ("agent", "claude", "codex")}
 
@@ -156,6 +159,8 @@ def run(argv: list[str]) -> int:
         session.is_prompt = argv[:1] == ["-a"]
         code = _dispatch(_spelled_out(argv), session)
     except AdjournError as error:
+        if isinstance(error, NotAllowed):
+            session.tell_refusal(argv[0] if argv else "", error)
         code = session.fail(error)
     except click.ClickException as error:
         code = session.fail(Misuse(_on_one_line(error), way_out=_help_for(error, argv)))

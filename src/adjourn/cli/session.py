@@ -43,6 +43,7 @@ class Session:
         self.is_prompt = False  # `-a`: also one word is a prompt
         self.given_store: str | None = None
         self.root = ""  # the store's directory, once it was found
+        self.is_elsewhere = False  # whether it is another one than the nearest
         self._store: Store | None = None  # the one that was opened last
         self._redactor: Redactor | None = None
 
@@ -58,6 +59,11 @@ class Session:
         if start and found != self.root:
             self.given_store = found
         self.root = found
+
+    def change_root(self, root: str) -> None:
+        """Work on another store from now on; commands that are printed name it."""
+        self.root = self.given_store = root
+        self.is_elsewhere = True
 
     @property
     def has_store(self) -> bool:
@@ -137,11 +143,32 @@ class Session:
             return Principal(name=f"uid:{os.getuid()}", inside_run=inside_run)
         return decisions.principal(inside_run=inside_run)
 
+    def tell_refusal(self, verb: str, error: AdjournError) -> None:
+        """Record that what is part of a run wanted to decide, in the trail of the run's task.
+
+        Where nothing can be recorded, it was refused all the same.
+        """
+        with suppress(AdjournError, OSError):
+            by = self.principal(None)
+            if not by.inside_run or not self.root or not self.has_store:
+                return
+            decisions = open_decisions(self.root)
+            task_id = decisions.task_around(by.inside_run)
+            if task_id:
+                by = self.principal(decisions)
+                decisions.tell_refusal(task_id, verb=verb, why=error.sentence, by=by)
+
     @property
     def commands(self) -> Commands:
         """What writes command lines of this very program on this very store."""
         program = _program(sys.argv[0], os.environ.get("PATH", ""))
         return Commands(program, self.root if self.given_store else None)
+
+    def commands_for(self, root: str) -> Commands:
+        """Return what writes command lines for any store."""
+        is_here = root == self.root and not self.given_store
+        program = _program(sys.argv[0], os.environ.get("PATH", ""))
+        return Commands(program, None if is_here else root)
 
     def cut(self, task_id: str) -> Cut:
         """Return how much of a task's values is shown, and how to see the rest."""

@@ -22,6 +22,7 @@ from adjourn.ports.store import View
 
 if TYPE_CHECKING:  # to resume a command is a hot path, and needs none of these (bench resume)
     from adjourn.controller.asks import Asks
+    from adjourn.controller.delegations import Delegations
     from adjourn.controller.plans import Plans
     from adjourn.controller.signing import Signing
 from typing import TypeVar
@@ -90,6 +91,13 @@ class Controller:
         from adjourn.controller.asks import Asks  # only what runs inside, and files, need it
 
         return Asks(self._context, self.decisions)
+
+    @cached_property
+    def delegations(self) -> "Delegations":
+        """What agents may decide for people."""
+        from adjourn.controller.delegations import Delegations  # few agents decide anything
+
+        return Delegations(self._context)
 
     @cached_property
     def plans(self) -> "Plans":

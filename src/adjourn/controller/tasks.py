@@ -5,13 +5,21 @@ import msgspec
 from adjourn.controller import gate
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
+from adjourn.controller.endings import end_run
 from adjourn.controller.left_open import add_follow_up
 from adjourn.controller.runs import Runs
 from adjourn.controller.standing import begin_anew, reach_of, who_was_first
-from adjourn.controller.transaction import LEFT, Transaction, parent_of, state_after
+from adjourn.controller.transaction import (
+    LEFT,
+    Transaction,
+    parent_of,
+    plain_command,
+    state_after,
+)
 from adjourn.core.agent.calls import CallResult
 from adjourn.core.ask import (
     Principal,
+    Question,
     QuestionAsk,
     UncertainAsk,
     Verb,
@@ -45,7 +53,7 @@ from adjourn.core.states import (
     TaskState,
     allows,
 )
-from adjourn.core.task import Spec, Task, Wish
+from adjourn.core.task import SESSION_RUNNER, PauseReason, Spec, Task, Wish
 from adjourn.core.trail.reason import gate_for
 from adjourn.ports.store import Turn, View
 
@@ -72,11 +80,18 @@ class Tasks:
     # --- a task begins ----------------------------------------------------------------------------
 
     def start(
-        self, spec: Spec, *, by: Principal, key: str | None = None, supervisor: str | None = None
+        self,
+        spec: Spec,
+        *,
+        by: Principal,
+        key: str | None = None,
+        slot: str | None = None,
+        supervisor: str | None = None,
     ) -> Task:
         """Queue a new task.
 
-        Inside a run, the n-th start with the same key returns the n-th task of that key.
+        Inside a run, the n-th start with the same key returns the n-th task of that key. Elsewhere
+        a task that has the slot already is returned as it is.
 
         For a supervisor that means to run it itself it is claimed in the same moment: no worker
         sees it in the queue.
@@ -87,9 +102,63 @@ class Tasks:
             spec = gate.under_policy(tx, spec, opening)
             if spec.parent_run and key:
                 task = self._start_child(tx, spec, opening, spec.parent_run, by=by, key=key)
+            elif slot and (found := tx.rows.task_in_slot(slot)):
+                return found
             else:
-                task = self.create(tx, spec, opening, by=by)
+                task = self.create(tx, spec, opening, by=by, slot=slot)
             return self._runs.claim_if_queued(tx, task, supervisor, by=by)
+
+    def ask_people(
+        self,
+        question: Question,
+        *,
+        workspace: str,
+        by: Principal,
+        parent_run: str | None = None,
+        slot: str | None = None,
+    ) -> Task:
+        """Put a question that belongs to no task into people's inbox; a task of its own holds it.
+
+        The task has no process: it has succeeded once it is answered. A task that has the slot
+        already is returned as it is.
+        """
+        self._context.trust.authorise(by, "ask")
+        with self._context.change() as tx:
+            if slot and (found := tx.rows.task_in_slot(slot)):
+                return found
+            spec = Spec(
+                runner=SESSION_RUNNER,
+                argv=("ask_human",),
+                workspace=workspace,
+                parent_run=parent_run,
+            )
+            task = Task(
+                id=tx.new_id(),
+                spec=spec,
+                state=TaskState.QUEUED,
+                session_id=tx.new_id(),
+                created_at=tx.now,
+                updated_at=tx.now,
+                next_call=1,  # a queued task has one; it is never made
+                slot=slot,
+            )
+            tx.rows.add_task(task)
+            tx.tell(task.id, "task_created", by=by.name, parent=parent_run)
+            # Every run has a call; that of a question is withdrawn from the beginning
+            command = plain_command(spec)
+            call = tx.new_call(task, command, state=CallState.WITHDRAWN, by=None)
+            state = state_after(task, Move.START)
+            started = tx.save(task, state=state, runs=1, calls=call.number, next_call=None)
+            run = tx.new_run(task, call=call.number, supervisor=gate.GATE)
+            _, asking = tx.open_question(
+                started,
+                run,
+                prompt=question.prompt,
+                key=question.key,
+                choices=question.choices,
+                expires_after=question.expires_after,
+            )
+            return end_run(tx, asking, run, Move.WAIT, reason=PauseReason.INPUT_REQUIRED)
 
     def fork(
         self,
@@ -285,6 +354,7 @@ class Tasks:
         with self._context.change() as tx:
             self._context.trust.authorise_change(tx.rows, by, verb)
             task = tx.rows.task(task_id)
+            self._context.trust.require_subtree(tx.rows, by, verb, task.id)
             _require_newest(tx.rows, task, named=named or task_id)
             if setup is not None:
                 task = tx.save(task, spec=msgspec.structs.replace(task.spec, setup=setup))
@@ -387,6 +457,11 @@ class Tasks:
         with self._context.change() as tx:
             task = tx.rows.task(task_id)
             self._context.trust.authorise_change(tx.rows, by, "restart", task)
+            if task.spec.runner == SESSION_RUNNER:
+                raise Conflict(
+                    f"task {task.id} is a question to people: it has nothing to run",
+                    way_out=f"adjourn show {task.id}",
+                )
             state_after(task, Move.RESTART)
             self._require_certainty(tx.rows, task)
             tx.withdraw_asks(task)

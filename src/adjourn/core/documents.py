@@ -538,3 +538,22 @@ def json_escape(char: str) -> str:
     """Spell a character as JSON does, by its code units."""
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def task_doc(task: Task, *, calls_not_made: int) -> dict[str, object]:
+    """Return a task as a list has it."""
+    return {
+        "task_id": task.id,
+        "state": task.state,
+        "runner": task.spec.runner,
+        "argv": [spelled(word) for word in task.spec.argv],
+        "prompt": task.spec.prompt,
+        "workspace": spelled(task.spec.workspace),
+        "runs": task.runs,
+        "session_id": task.session_id,
+        "parent_run_id": task.spec.parent_run,
+        "created_at": stamp(task.created_at),
+        "updated_at": stamp(task.updated_at),
+        "message": task.message,
+        "calls_not_made": calls_not_made,
+    }

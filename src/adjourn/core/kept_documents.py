@@ -13,6 +13,7 @@ import msgspec
 
 from adjourn.core.agent.calls import CallResult, Report
 from adjourn.core.ask import AskReason
+from adjourn.core.authority.delegation import Delegation
 from adjourn.core.authority.signed import Signed
 from adjourn.core.call import Call
 from adjourn.core.clarification import Clarification
@@ -170,6 +171,7 @@ CHANGES = _json("changes", Noted)  # what it changed, when its work was done
 
 SESSION = _raw("session")  # a copy of the file in which a provider keeps its session
 CLAUDE = _raw("claude")  # what a driver knows of its session (runners.claude.memory)
+ACP = _raw("acp")  # (runners.acp.memory)
 CODEX = _raw("codex")  # (runners.codex.memory)
 TOOLS = _raw("tools")  # the tools that others bring (runners.agent.driver)
 UNMADE = _raw("unmade")  # calls of the agent that were not made (runners.agent.calls)
@@ -184,6 +186,12 @@ PLAN = SharedDocument(
 # And the digest of its path. It is never kept: whoever reads it holds it, so that of two tasks of
 # plans that begin at the same moment one waits for the other.
 WORKSPACE = SharedDocument("workspace:", bytes, bytes)
+# For which tasks agents may decide that did not start them
+DELEGATIONS = SharedDocument(
+    "delegations",
+    msgspec.json.encode,
+    lambda body: msgspec.json.decode(body, type=tuple[Delegation, ...]),
+)
 USED_ONCE = SharedDocument("", bytes, bytes)  # and the name of a decision that counts once
 
 

@@ -85,7 +85,9 @@ class RunnerKind(msgspec.Struct, frozen=True, kw_only=True):
     exits: str = ""  # makes the Runner of ports/world that knows what its exits mean, if not ours
     # Whether its process only reads: whatever has an effect is started by adjourn
     is_read_only: bool = False
+    has_agents: bool = False  # whether `NAME:AGENT` names one of several agents that it can run
     makes_calls: bool = True  # whether the agent makes the calls that are let through itself
+    is_startable: bool = True  # whether `run` and plans may name it
 
     @property
     def has_session(self) -> bool:

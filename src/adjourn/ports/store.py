@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from adjourn.core.ask import Ask
+from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call
 from adjourn.core.errors import UnreadableRow
 from adjourn.core.states import CallState, TaskState
@@ -138,9 +138,22 @@ class View(Protocol):
         ...
 
     def open_asks(
-        self, *, limit: int, after: str | None = None, awake_at: Milliseconds | None = None
+        self,
+        *,
+        limit: int,
+        after: str | None = None,
+        before: str | None = None,
+        awake_at: Milliseconds | None = None,
     ) -> list[Ask]:
         """Return open asks of all tasks, oldest first, those after the given one.
+
+        Or those right before another one, as far as the limit goes. Without those snoozed at a
+        moment.
+        """
+        ...
+
+    def open_ask_ids(self, *, awake_at: Milliseconds | None = None) -> list[tuple[str, AskKind]]:
+        """Return the ids and kinds of all open asks, in the order of `open_asks`.
 
         Without those snoozed at a moment.
         """

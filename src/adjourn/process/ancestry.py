@@ -216,3 +216,9 @@ def enclosing_run() -> str | None:
         return find_enclosing_run()
     except AncestryUnreadable:
         return None
+
+
+def parent_run_in(root: str) -> str | None:
+    """Return the run that this process is part of, if it is kept in the store of that directory."""
+    outer = os.environ.get("ADJOURN_STORE", "")
+    return os.environ.get("ADJOURN_RUN_ID") if os.path.abspath(outer) == root else None

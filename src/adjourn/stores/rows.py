@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from adjourn.core.ask import Ask
+from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, UnreadableRow
 from adjourn.core.states import CallState, TaskState
@@ -265,16 +265,34 @@ class StoreRows:
         return self._ask(row) if row else None
 
     def open_asks(
-        self, *, limit: int, after: str | None = None, awake_at: int | None = None
+        self,
+        *,
+        limit: int,
+        after: str | None = None,
+        before: str | None = None,
+        awake_at: int | None = None,
     ) -> list[Ask]:
         place = self._named("ask_place", after) if after else (-1, -1)
+        if before is None:
 
-        def fetch(count: int) -> list[Values]:
-            if awake_at is None:
-                return self._all("open_asks", *place, count)
-            return self._all("awake_asks", *place, count, awake_at)
+            def fetch(count: int) -> list[Values]:
+                if awake_at is None:
+                    return self._all("open_asks", *place, count)
+                return self._all("awake_asks", *place, count, awake_at)
 
-        return self._page(self._ask, limit, fetch)
+            return self._page(self._ask, limit, fetch)
+
+        end = self._named("ask_place", before)
+        moment = NEWEST if awake_at is None else awake_at  # nothing is snoozed for so long
+
+        def fetch_back(count: int) -> list[Values]:
+            return self._all("asks_before", *place, count, moment, *end)
+
+        return self._page(self._ask, limit, fetch_back)[::-1]
+
+    def open_ask_ids(self, *, awake_at: int | None = None) -> list[tuple[str, AskKind]]:
+        moment = NEWEST if awake_at is None else awake_at
+        return [(name, AskKind(kind)) for name, kind in self._all("open_ask_ids", moment)]
 
     def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
         return self._page(self._ask, limit, lambda count: self._all("snoozed_asks", now, count))

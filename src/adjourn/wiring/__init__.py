@@ -44,6 +44,7 @@ __all__ = [
     "is_shared",
     "left_by",
     "living",
+    "name_of_store",
     "open_decisions",
     "open_store",
 ]
@@ -165,6 +166,16 @@ def open_store(root: str) -> "SqliteStore | PostgresStore":
         from adjourn.wiring.shared import open_shared
 
         return open_shared(root)
+
+
+def name_of_store(root: str) -> str:
+    """Return what people call a store: its directory, or the database."""
+    if not is_shared(root):
+        return root
+    # Needs an optional package
+    from adjourn.wiring.shared import named
+
+    return named(root)
 
 
 def _find_runner(name: str) -> "Runner":

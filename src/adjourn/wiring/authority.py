@@ -6,7 +6,7 @@ The owner of the store, whom the owner's config names, and whose signatures coun
 import os
 
 from adjourn.core.ask import Principal
-from adjourn.core.authority.scopes import ALL, Rights, Scope
+from adjourn.core.authority.scopes import AGENT, ALL, NONE, Rights, Scope
 from adjourn.core.errors import Misuse, NotAllowed
 from adjourn.core.states import CallState
 from adjourn.core.task import Run
@@ -51,8 +51,12 @@ class FileAuthoriser:
         from adjourn.settings.config import read_config
 
         # Most commands start without it (bench start)
-        from adjourn.settings.principals import rights_in
+        from adjourn.settings.principals import agent_scopes, rights_in
 
+        if by.kind == AGENT:
+            # It has no more than the user or login through whose process it speaks
+            user = self.rights(Principal(name=by.through)) if by.through else NONE
+            return Rights(scopes=user.scopes & agent_scopes(read_config(owner), by))
         return rights_in(read_config(owner), by)
 
     def require_outside(self, view: View, by: Principal, verb: str) -> None:

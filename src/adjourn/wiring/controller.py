@@ -10,7 +10,7 @@ from adjourn.core.policy.opening import Surroundings
 from adjourn.runners import runs_own_calls
 from adjourn.settings.policies import FilePolicies
 from adjourn.system.machine import now
-from adjourn.wiring import is_shared, open_context
+from adjourn.wiring import open_context
 from adjourn.wiring.own_program import own_program
 from adjourn.workspace.command_files import look_at, search_path
 
@@ -18,16 +18,6 @@ from adjourn.workspace.command_files import look_at, search_path
 def open_controller(root: str, *, as_worker: bool = False, for_asking: bool = False) -> Controller:
     """Open the store and return what applies the rules."""
     return Controller(open_context(root, as_worker=as_worker, for_asking=for_asking))
-
-
-def name_of(root: str) -> str:
-    """Return what people call a store: its directory, or the database."""
-    if not is_shared(root):
-        return root
-    # Needs an optional package
-    from adjourn.wiring.shared import named
-
-    return named(root)
 
 
 def open_gate(root: str) -> PolicyGate:

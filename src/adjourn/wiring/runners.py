@@ -52,7 +52,9 @@ def prompt_work(runner: str, prompt: str, options: Sequence[str] = ()) -> Work:
         raise Misuse("the prompt is empty", way_out=f'adjourn run --runner {runner} "PROMPT"')
     kind = find_kind(runner)
     table = config_table(kind.config_table) if kind.config_table else NO_TABLE
-    setup = kind.read_options(options_of(options), os.environ, table)
+    agent = runner.partition(":")[2]
+    given = options_of(options) | ({"agent": agent} if agent else {})
+    setup = kind.read_options(given, os.environ, table)
     return Work(
         runner=runner,
         argv=kind.argv,

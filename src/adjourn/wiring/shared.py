@@ -26,6 +26,7 @@ from adjourn.stores.postgres.store import LEASE, PostgresStore
 from adjourn.stores.postgres.translation import shown
 from adjourn.system.files import private_directory, write_whole
 from adjourn.system.machine import state_directory
+from adjourn.wiring.all_stores import register
 from adjourn.wiring.authority import FileAuthoriser
 
 NOWHERE = "off"
@@ -234,6 +235,7 @@ def open_shared(place: str, *, as_worker: bool = False) -> PostgresStore:
         store = PostgresStore(
             address.url, listen_url=address.listen, lease=address.lease, seen=seen
         )
+    store.on_first_change = lambda: register(place, str(shown(address.url)))
     key = os.environ.get("ADJOURN_RUN_KEY", "")
     if not as_worker and len(key) == _KEY_DIGITS and not set(key) - set("0123456789abcdef"):
         store.key = key

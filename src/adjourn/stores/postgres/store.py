@@ -83,6 +83,7 @@ class PostgresStore:
         self._kept_starts: dict[str, StartMark] = {}  # by the names of calls
         self._starts_of: tuple[str, ...] = ()  # the eras in which they were read
         self._has_changed = False  # whether anything was committed
+        self.on_first_change: Callable[[], None] = lambda: None
         self.unreadable: dict[str, UnreadableRow] = {}
         self._open()
 
@@ -160,6 +161,8 @@ class PostgresStore:
                 self._db.queues.clear()
                 raise
             self._db.queues |= rows.queues
+            if not self._has_changed:
+                self.on_first_change()
             self._has_changed = True
             # A command may end without a word to us: what it acknowledges is kept before it does
             if rows.opens_gate:
