@@ -31,7 +31,7 @@ import adjourn.controller.tasks
 import adjourn.controller.transaction
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.diffstat import Diffstat, FileChange
 from adjourn.core.documents import (
     AskDoc,
@@ -60,8 +60,8 @@ from adjourn.core.outcome import (
     Waits,
     WantsApproval,
 )
-from adjourn.core.plan.file import MOST_TASKS, PLAN_KEYS, TASK_KEYS
-from adjourn.core.policy.file import MOST_RULES, POLICY_KEYS, RULE_KEYS
+from adjourn.core.plan.plan_file import MOST_TASKS, PLAN_KEYS, TASK_KEYS
+from adjourn.core.policy.policy_file import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
 from adjourn.notifiers import OURS as NOTIFIERS
@@ -446,9 +446,9 @@ MEANINGS = {
     "ResumabilityDoc.can_be_resumed": "Whether `resume` would go on; nothing is begun in its place where it cannot.",
     "ResumabilityDoc.looks": "What was looked at: the session, the program, the workspace, and the commit that is checked out.",
     "ResumabilityDoc.way_out": "The command that helps where it cannot.",
-    "Look.thing": "What was looked at: `session`, `program`, `workspace`, `commit`.",
-    "Look.fine": "Whether it lets the session go on.",
-    "Look.says": "How it stands, and how it stood when the task left where that is not the same.",
+    "SessionCheck.thing": "What was looked at: `session`, `program`, `workspace`, `commit`.",
+    "SessionCheck.fine": "Whether it lets the session go on.",
+    "SessionCheck.says": "How it stands, and how it stood when the task left where that is not the same.",
     "Diffstat.files": "The files that changed.",
     "Diffstat.is_whole": "Whether that is all: the look ends after 20,000 files or two seconds.",
     "FileChange.path": "The file, from the workspace.",
@@ -558,7 +558,7 @@ STRUCTS = (
     PausedDoc,
     WorkspaceDoc,
     ResumabilityDoc,
-    Look,
+    SessionCheck,
     UsageDoc,
     Diffstat,
     FileChange,

@@ -14,8 +14,7 @@ from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, NotFound, NothingRecorded, StoreRefused
 from adjourn.core.text.render import Cut, prose
 from adjourn.process.ancestry import enclosing_run
-from adjourn.views.block import Block, CommandBlock, lines
-from adjourn.views.commands import Commands, cut_of
+from adjourn.views.block import Block, CommandBlock, Commands, cut_of, lines
 from adjourn.wiring import find_root, has_responses, open_decisions
 
 TYPE_CHECKING = False

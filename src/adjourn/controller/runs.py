@@ -103,7 +103,7 @@ class Runs:
     def _check_and_claim(self, task_id: str, supervisor: str) -> Claimed | Task:
         # Files may be large: they are read before the transaction
         with self._context.store.read() as view:
-            view.foresee(task_id)
+            view.read_ahead(task_id)
             task = view.task(task_id)
             _require_startable(view, task)
             seen = call_to_run(view, task)
@@ -269,7 +269,7 @@ class Runs:
                     way_out=f"adjourn show {task.id}",
                 )
             is_alive = self._context.processes.supervisor_lives(run.supervisor)
-            tx.rows.wrest(current, only_if_over=is_alive)
+            tx.rows.take_over(current, only_if_over=is_alive)
             tx.save_call(tx.rows.call(task.id, run.call), claimed_by=supervisor)
             adopted = tx.save_run(current, supervisor=supervisor)
             tx.rows.hold(adopted)
@@ -408,7 +408,7 @@ class Runs:
         is_alive = processes.supervisor_lives(run.supervisor)
         with self._context.change() as tx:
             task, current = tx.running(run.id)
-            tx.rows.wrest(current, only_if_over=is_alive)
+            tx.rows.take_over(current, only_if_over=is_alive)
             for call, left in calls:
                 conclude(tx, current, call, left)
             if run.shim is None and not isinstance(state, NeverStarted):

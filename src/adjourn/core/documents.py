@@ -7,7 +7,7 @@ from typing import Any, Literal, assert_never
 
 import msgspec
 
-from adjourn.core.agent.calls import Look, Report, Spent, files_of
+from adjourn.core.agent.calls import Report, SessionCheck, Spent, files_of
 from adjourn.core.ask import (
     ApprovalAsk,
     Approver,
@@ -146,7 +146,7 @@ class ResumabilityDoc(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the session of an agent can still go on where it left, and what was checked."""
 
     can_be_resumed: bool
-    looks: tuple[Look, ...]
+    looks: tuple[SessionCheck, ...]
     way_out: str | None
 
 
@@ -425,7 +425,7 @@ def _moment(at: int | None) -> str | None:
     return None if at is None else stamp(at)
 
 
-def resumability_doc(looks: Sequence[Look], *, restart: str) -> ResumabilityDoc | None:
+def resumability_doc(looks: Sequence[SessionCheck], *, restart: str) -> ResumabilityDoc | None:
     """Describe what a resume would find.
 
     `restart` is the command that helps where it would fail.

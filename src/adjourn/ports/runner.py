@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.errors import Misuse
 from adjourn.core.task import Spec
 from adjourn.ports.drive import Drive
@@ -130,9 +130,9 @@ class RunnerKind(msgspec.Struct, frozen=True, kw_only=True):
         changed: bytes = load(self.limits)(setup, given)
         return changed
 
-    def check_session(self, spec: Spec, session: LeftSession) -> Iterator[Look]:
+    def check_session(self, spec: Spec, session: LeftSession) -> Iterator[SessionCheck]:
         """Say what a resume needs, and whether it is there. It changes nothing."""
-        found: Iterator[Look] = load(self.session_check)(spec, session)
+        found: Iterator[SessionCheck] = load(self.session_check)(spec, session)
         return found
 
     def diagnose(self, environment: Mapping[str, str], *, workspace: str) -> str | None:

@@ -94,7 +94,7 @@ class Execution:
             return task
         watcher = self._observer.begins(stand, task)
         try:
-            ended = self._supervisor.run_heeding(signals, task, watcher=watcher)
+            ended = self._supervisor.run_with_signals(signals, task, watcher=watcher)
         except WorkspaceBusy:
             raise
         except Conflict:

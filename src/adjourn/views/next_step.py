@@ -6,8 +6,7 @@ from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, UncertainAsk, Verdic
 from adjourn.core.documents import is_resumable
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
-from adjourn.views.block import Block, CommandBlock, line
-from adjourn.views.commands import CommandWriter
+from adjourn.views.block import Block, CommandBlock, CommandWriter, line
 
 
 def resume_hint(scene: Scene, commands: CommandWriter) -> str:

@@ -35,6 +35,7 @@ from adjourn.views.block import (
     Block,
     Code,
     CommandBlock,
+    CommandWriter,
     Fields,
     Line,
     Role,
@@ -44,7 +45,6 @@ from adjourn.views.block import (
     state_role,
 )
 from adjourn.views.call import call_blocks, unmade_blocks, unmade_words
-from adjourn.views.commands import CommandWriter
 from adjourn.views.next_step import next_step
 
 _INDENT = "  "

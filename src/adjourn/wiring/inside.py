@@ -281,7 +281,7 @@ def proposal_of(
     body = tool_body(tool, arguments)
     if schema is not None:
         # Most calls bring no schema
-        from adjourn.core.edit.schema import problems, require_schema
+        from adjourn.core.edit.argument_schema import problems, require_schema
 
         require_schema(schema)
         for problem in problems(arguments_of(body), schema):

@@ -23,7 +23,7 @@ from adjourn.supervision.supervisor import Watcher
 from adjourn.system.poll import Signals, deferred_signals
 from adjourn.views.block import BLANK
 from adjourn.views.plan import changes_since_start, plan_blocks
-from adjourn.wiring.plans import executing, open_plan, specs_of
+from adjourn.wiring.plan_files import executing, open_plan, specs_of
 from adjourn.wiring.scenes import item_hints, note_paused_items
 
 _EXIT_CODES = {"completed": exits.COMPLETED, "paused": exits.PAUSED, "failed": exits.FAILED}

@@ -4,7 +4,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.errors import AdjournError
 from adjourn.core.task import Spec
 from adjourn.ports.runner import LeftSession
@@ -18,14 +18,16 @@ _NAME = "codex"  # it begins the line in which the program prints its version
 _INSTALL = "npm install -g @openai/codex"
 
 
-def check_session(spec: Spec, left: LeftSession) -> Iterator[Look]:
+def check_session(spec: Spec, left: LeftSession) -> Iterator[SessionCheck]:
     """Check the thread and the program of a task that has left."""
     memory = memory_of(left.documents(DOCUMENT), session=left.of)
     if memory is None:
-        yield Look(thing="session", fine=left.ref is None, says="it had not begun when it left")
+        yield SessionCheck(
+            thing="session", fine=left.ref is None, says="it had not begun when it left"
+        )
     else:
         is_fine, says = _look_at_thread(memory, left, prompt=spec.prompt or "")
-        yield Look(thing="session", fine=is_fine, says=says)
+        yield SessionCheck(thing="session", fine=is_fine, says=says)
     setup = setup_of((spec.setup or "").encode())
     if memory:
         yield from _look_at_provider(memory, left, setup)
@@ -59,7 +61,9 @@ def _look_at_thread(memory: CodexMemory, left: LeftSession, *, prompt: str) -> t
     return True, f"{name}: {what}, the copy in the store takes its place"
 
 
-def _look_at_provider(memory: CodexMemory, left: LeftSession, setup: CodexSetup) -> Iterator[Look]:
+def _look_at_provider(
+    memory: CodexMemory, left: LeftSession, setup: CodexSetup
+) -> Iterator[SessionCheck]:
     """Check that the settings still name the provider of models that the thread was made with."""
     home = program.home(left.environment)
     kept = left.documents(SESSION) or copy_of(os.path.join(home, memory.place))
@@ -69,7 +73,7 @@ def _look_at_provider(memory: CodexMemory, left: LeftSession, setup: CodexSetup)
             f"its thread was made with {before}, and Codex's settings name {now};"
             f" set model_provider to {before} again to go on"
         )
-        yield Look(thing="provider", fine=False, says=says)
+        yield SessionCheck(thing="provider", fine=False, says=says)
 
 
 def _find_codex(setup: CodexSetup, environment: Mapping[str, str], *, workspace: str) -> list[str]:

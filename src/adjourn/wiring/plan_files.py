@@ -8,8 +8,8 @@ import msgspec
 
 from adjourn.core.digest import sha256
 from adjourn.core.errors import BadPlan, Misuse, NotFound, WorkspaceBusy
-from adjourn.core.plan.file import PlanContent, read_plan
 from adjourn.core.plan.plan import Item, Plan
+from adjourn.core.plan.plan_file import PlanContent, read_plan
 from adjourn.core.task import DEFAULT_GRACE, Milliseconds, Spec
 from adjourn.core.text.render import visible
 from adjourn.core.text.when import stamp
