@@ -23,7 +23,6 @@ import adjourn.controller.batches
 import adjourn.controller.decisions
 import adjourn.controller.edits
 import adjourn.controller.endings
-import adjourn.controller.forgotten_starts
 import adjourn.controller.gate
 import adjourn.controller.plans
 import adjourn.controller.reasons
@@ -384,7 +383,8 @@ DOCUMENTS = {
     "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `prompt`, `workspace`, `runs`, `session_id`, "
     "`parent_run_id`, `created_at`, `updated_at`, `message`, `calls_not_made`",
     "runs": "`schema_version` and `runs`, a list of RunDoc",
-    "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text",
+    "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text; with --all instead a list runs of the same",
+    "watch": "one document a line for each event: `schema_version`, `store`, `place`, `task_id`, `kind`, `by`, `at` and `facts`",
     "prune": "`schema_version`, `pruned`, a list of task ids, `locks_removed`, a number, and `dry_run`",
     "policy explain": "`schema_version`, `action`, `never`, `effect`, `terms`, `expires_after_ms`, `why`, `parts`: of each its "
     "command, depth, is_auto, effect, doubts and rules; `rules` that match, each with its file, line, rule and whether it "
@@ -397,7 +397,7 @@ DOCUMENTS = {
     "rules revoke": "`schema_version`, `outcome`, which is revoked, and `rules`, a list of ids",
     "config": "`schema_version` and `agent`, the settings: of each its key, value and origin",
     "notify": "`schema_version` and `notifiers`: of each its name, what it is told of and how, how many events were "
-    "delivered just now, wait and were given up, and the last error",
+    "delivered just now, wait and were given up, and the last error; with --test instead a list tests, of each its name, whether it was delivered, and the error",
     "store backup": "`schema_version`, `backup`, the file's path, and `bytes`, its size",
     "store migrate": "`schema_version` and `store`, its name; "
     "with --from instead the directory, and how many tasks, asks and events were moved",
@@ -432,7 +432,7 @@ MEANINGS = {
     "Spent.output_tokens": "The tokens that it wrote.",
     "Spent.cost": "US dollars, as a decimal number; null where the price is not known.",
     "Manifest.error": "What went wrong.",
-    "Manifest.waiting_on": "Tasks that its script started and that are not done.",
+    "Manifest.waiting_on": "Tasks that its script, or a tool of its agent, started and that are not done.",
     "Manifest.workspace": "What changed in the workspace since the pause; `show` tells it.",
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
     "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude` and `codex`.",
@@ -459,7 +459,7 @@ MEANINGS = {
     "WorkspaceDoc.looked_at": "How many files and directories were looked at.",
     "WorkspaceDoc.is_whole": "Whether that was all: the look ends after 20,000 entries or a second.",
     "ReasonDoc.type": "What kind of pause it is. `unavailable`: a service that an agent needs is away, or refuses; `limit_reached`: it may do no more; "
-    "`user_interrupt`: a person or a signal stopped it.",
+    "`user_interrupt`: a person or a signal stopped it; `waiting_on`: it waits for tasks that it started, and asks nothing itself.",
     "ReasonDoc.pending_tool_calls": "The calls that need a decision.",
     "ReasonDoc.questions": "The questions that need an answer.",
     "ToolCall.id": "The call's name: what `resume --approve` takes.",
@@ -665,7 +665,7 @@ GAPS: dict[str, Sequence[str]] = {
 }
 KINDS = {
     "task_created": "A task was queued.",
-    "run_claimed": "A supervisor took the task; the gate is shut.",
+    "run_claimed": "A supervisor took the task, for whoever said `run` or `resume`, or for a worker (`adjourn`); the gate is shut.",
     "run_adopted": "A worker took over a run whose supervisor had died.",
     "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
     "program_executed": "What was executed, by digest: the program, and the script that a shell was given.",
@@ -722,7 +722,7 @@ MODULES = (
     adjourn.controller.runs,
     adjourn.controller.asks,
     adjourn.controller.batches,
-    adjourn.controller.forgotten_starts,
+    adjourn.controller.runs,
     adjourn.controller.agents,
     adjourn.controller.transaction,
     adjourn.controller.endings,
@@ -1014,8 +1014,9 @@ def _environment() -> Iterator[str]:
     yield _variables(READ)
     yield "## Given to a command under adjourn"
     yield (
-        "A run inherits the environment of the command that starts it (`run`, `resume`, a worker …), less every `ADJOURN_*` and "
-        "`AUTO_APPROVAL`: an approval that was given to another run never leaks into this one. Then these are set:"
+        "A run inherits the environment of the command that starts it (`run`, `resume`, a worker …), less `AUTO_APPROVAL` and every `ADJOURN_*` "
+        "but the user's settings (`ADJOURN_AGENT_…`, `ADJOURN_PAUSE_ON_APPROVAL`, `ADJOURN_EXIT_CODES`, `ADJOURN_CLAUDE`, `ADJOURN_CODEX`): "
+        "an approval that was given to another run never leaks into this one. Then these are set:"
     )
     yield _variables(GIVEN)
     yield "## Given at times"

@@ -179,7 +179,7 @@ def test_the_line_with_the_time_is_there_on_a_terminal_only(shell: Shell) -> Non
         assert person.ends() == 0
         assert b"Ctrl+C pauses" in person.raw
         assert person.lines[:3] == ["out │ one", "out │ two and a half", "err │ three"]
-        assert "Completed in" in person.lines[3]
+        assert "Completed: worked" in person.lines[3]
         assert len(person.lines) == 4
     piped = shell.adjourn("run", "--", script)
     assert (piped.out, piped.err) == ("one\ntwo and a half\n", "three\n")

@@ -14,8 +14,8 @@ from adjourn.core.policy.commands import programs_of
 from adjourn.core.policy.file import read_policy
 from adjourn.core.policy.judge import judge, judge_since
 from adjourn.core.policy.judgement import Action, Effect, Judgement, Never
+from adjourn.core.policy.opening import Surroundings
 from adjourn.core.policy.policy import NO_POLICY, Policy, decode_policy, encode_policy
-from adjourn.core.policy.surroundings import Surroundings
 from tests.unit.policies import NOW, WORKSPACE, allowance, judged, policy, seen
 
 READS = """

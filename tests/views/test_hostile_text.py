@@ -27,7 +27,7 @@ from adjourn.testing.values import (
 )
 from adjourn.views.agent import resumability_blocks
 from adjourn.views.block import AgentWords, Block, Code, Fields, Line, Table
-from adjourn.views.block import Command as Pasted
+from adjourn.views.block import CommandBlock as Pasted
 from adjourn.views.block import wrap as wrap_blocks
 from adjourn.views.commands import Commands
 from adjourn.views.notice import notice_of

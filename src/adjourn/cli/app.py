@@ -15,7 +15,7 @@ from adjourn.cli.terminal import flush, make_ready
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse, NotAllowed
 from adjourn.core.text.render import block
-from adjourn.system.user_state import take_key_from
+from adjourn.system.machine import take_key_from
 
 _INTERRUPTED = 130  # as a shell has it
 _WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "settle", "-c"})
@@ -43,6 +43,7 @@ VERBS = {
     "show": "Show a task: its state, asks, calls and history.",
     "runs": "List the runs of a task.",
     "logs": "Print what a task printed.",
+    "watch": "Show what runs, waits and has ended, kept up to date.",
     "wait": "Wait until tasks have ended or need a person.",
     "policy": "Say what the rules make of a command, and what is wrong with them.",
     "rules": "List, add and revoke always-allow rules.",

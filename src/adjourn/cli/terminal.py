@@ -196,7 +196,7 @@ def wait_for_silence(*, is_stopped: Callable[[], bool] = lambda: False) -> None:
     Call it after the thing to decide is on the screen and before the question is. A key that is
     held down, or a paste that is still arriving, puts the question off.
     """
-    with _key_by_key(), suppress(termios.error):
+    with key_by_key(), suppress(termios.error):
         termios.tcflush(_STDIN, termios.TCIFLUSH)
         while not is_stopped() and _has_input(_QUIET_MS):
             termios.tcflush(_STDIN, termios.TCIFLUSH)
@@ -207,7 +207,7 @@ def is_pasted() -> bool:
 
     It is discarded.
     """
-    with _key_by_key():
+    with key_by_key():
         return _has_input(_PASTE_MS)
 
 
@@ -220,7 +220,7 @@ def _has_input(within_ms: int) -> bool:
 
 
 @contextmanager
-def _key_by_key() -> Generator[None, None, None]:
+def key_by_key() -> Generator[None, None, None]:
     """Let single keys be noticed, not only whole lines.
 
     Afterwards all that was typed is discarded.

@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from adjourn.controller.agents import Agents
-from adjourn.controller.asks import Asks
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
 from adjourn.controller.delegations import Delegations
 from adjourn.controller.documents import Documents
-from adjourn.controller.plans import Plans
 from adjourn.controller.runs import Runs
-from adjourn.controller.signing import Signing
 from adjourn.controller.standing import report_of, standing_of
 from adjourn.controller.tasks import Tasks
 from adjourn.controller.transaction import call_asked_about
@@ -22,6 +21,11 @@ from adjourn.core.kept_documents import CHANGES, NOT_MADE, ORIGINAL, WHY
 from adjourn.core.scene import Scene
 from adjourn.core.states import AskState, TaskState
 from adjourn.ports.store import View
+
+if TYPE_CHECKING:  # to resume a command is a hot path, and needs none of these (bench resume)
+    from adjourn.controller.asks import Asks
+    from adjourn.controller.plans import Plans
+    from adjourn.controller.signing import Signing
 
 
 class Controller:
@@ -35,14 +39,32 @@ class Controller:
         self.store = context.store  # for reading
         self.now = context.clock
         self.decisions = Decisions(context)
-        self.signing = Signing(context, self.decisions)
         self.documents = Documents(context)
         self.delegations = Delegations(context)
         self.agents = Agents(context)
-        self.asks = Asks(context, self.decisions)
         self.runs = Runs(context, self.agents)
         self.tasks = Tasks(context, decisions=self.decisions, runs=self.runs)
-        self.plans = Plans(context, tasks=self.tasks, runs=self.runs)
+
+    @cached_property
+    def signing(self) -> "Signing":
+        """What people decide elsewhere and somebody carries here."""
+        from adjourn.controller.signing import Signing  # only signed decisions need it
+
+        return Signing(self._context, self.decisions)
+
+    @cached_property
+    def asks(self) -> "Asks":
+        """What running processes ask."""
+        from adjourn.controller.asks import Asks  # only what runs inside, and files, need it
+
+        return Asks(self._context, self.decisions)
+
+    @cached_property
+    def plans(self) -> "Plans":
+        """The tasks of plans."""
+        from adjourn.controller.plans import Plans  # only `execute` and `plan` need it
+
+        return Plans(self._context, tasks=self.tasks, runs=self.runs)
 
     def scene(self, task_id: str) -> Scene:
         """Return a task with its last run and the asks of it, as of one moment."""

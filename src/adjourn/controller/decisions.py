@@ -26,18 +26,18 @@ from adjourn.core.errors import (
     AdjournError,
     Ambiguous,
     Conflict,
-    Item,
     Misuse,
     NotAllowed,
     NotFound,
     NothingRecorded,
+    ReplyResult,
     StoreProblem,
 )
 from adjourn.core.states import AskMove, CallMove
 from adjourn.core.task import Milliseconds, Task, task_of_run
 from adjourn.core.text.render import command_line, visible
 from adjourn.core.text.when import stamp
-from adjourn.core.trail.receipt import Receipt
+from adjourn.core.trail.events import Receipt
 from adjourn.ports.store import View
 
 _LONGEST_VALUE = 4096
@@ -179,18 +179,18 @@ class Decisions:
 
         # Try all of them, so that a refusal says what is wrong with each. It ends the transaction.
         settled: list[Ask] = []
-        items: list[Item] = []
+        items: list[ReplyResult] = []
         for reply in replies:
             try:
                 ask = self.reply(tx, reply, by=by)
                 settled.append(ask)
-                items.append(Item(reply.ask_id, result=f"would be {ask.state}", error=None))
+                items.append(ReplyResult(reply.ask_id, result=f"would be {ask.state}", error=None))
             except StoreProblem:
                 raise
             except AdjournError as error:
                 if len(replies) == 1:
                     raise
-                items.append(Item(reply.ask_id, result="refused", error=error))
+                items.append(ReplyResult(reply.ask_id, result="refused", error=error))
         if len(settled) < len(replies):
             raise NothingRecorded.of(items)
 

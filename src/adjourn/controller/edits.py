@@ -12,7 +12,7 @@ from adjourn.core.edit.edit import edited
 from adjourn.core.edit.schema import Schema
 from adjourn.core.errors import Misuse
 from adjourn.core.kept_documents import EDITABLE, ORIGINAL
-from adjourn.core.policy.surroundings import Surroundings
+from adjourn.core.policy.opening import Surroundings
 from adjourn.core.task import Spec, Task
 from adjourn.ports.store import View
 

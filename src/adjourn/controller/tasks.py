@@ -6,8 +6,9 @@ from adjourn.controller import gate
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
 from adjourn.controller.endings import end_run
+from adjourn.controller.left_open import add_follow_up
 from adjourn.controller.runs import Runs
-from adjourn.controller.standing import begin_anew, reach_of
+from adjourn.controller.standing import begin_anew, reach_of, who_was_first
 from adjourn.controller.transaction import (
     LEFT,
     Transaction,
@@ -42,11 +43,10 @@ from adjourn.core.kept_documents import (
     plan_key,
 )
 from adjourn.core.policy.opening import Opening, Way
-from adjourn.core.resumption import PLAIN, FollowUp, Resumption, replies_of
+from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import (
     ENDED,
     AskMove,
-    AskState,
     CallMove,
     CallState,
     Move,
@@ -59,6 +59,8 @@ from adjourn.ports.store import Turn, View
 
 # What a restart drops
 _OF_A_SESSION = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE, BATCH, SESSION, NOT_MADE, FOLLOW_UPS)
+
+_GOES_ON = frozenset({TaskState.QUEUED, TaskState.WAITING, TaskState.PAUSED})
 
 _VERDICTS = {
     Verdict.IT_RAN: (CallMove.IT_RAN, Move.ACCEPT),
@@ -104,7 +106,7 @@ class Tasks:
                 return found
             else:
                 task = self.create(tx, spec, opening, by=by, slot=slot)
-            return self._runs.claim_if_queued(tx, task, supervisor)
+            return self._runs.claim_if_queued(tx, task, supervisor, by=by)
 
     def ask_people(
         self,
@@ -196,7 +198,7 @@ class Tasks:
             for number, body in enumerate(messages, start=1):
                 tx.rows.add_message(forked.id, number, body)
             tx.tell(forked.id, "task_forked", by=by.name, task=task.id, messages=len(messages))
-            return self._runs.claim_if_queued(tx, forked, supervisor)
+            return self._runs.claim_if_queued(tx, forked, supervisor, by=by)
 
     def create(
         self,
@@ -266,6 +268,16 @@ class Tasks:
             tx.rows.add_turn(
                 Turn(run_id=run.id, key=f"{LEFT}{child.id}", thing=child.id, left_open=True)
             )
+
+    def close_left(self, parent_run: str, child: Task) -> None:
+        """Remember that an agent was told how a task ended that its tools started.
+
+        A script was told so, too, but the next run of it starts from its beginning.
+        """
+        with self._context.change() as tx:
+            task, run = tx.running(parent_run)
+            if task.spec.is_driven:
+                tx.rows.close_turn(run.id, child.id)
 
     # --- a person moves a task --------------------------------------------------------------------
 
@@ -349,15 +361,20 @@ class Tasks:
                 tx.tell(task.id, "limits_changed", by=by.name, **resumption.limits)
             if resumption.text is not None and _can_follow_up(task):
                 told = self._follow_up(tx, task, resumption, by=by)
-                return self._runs.claim_if_queued(tx, told, supervisor)
-            replies = replies_of(resumption, tx.rows.asks_of_run(task.id, task.runs))
+                return self._runs.claim_if_queued(tx, told, supervisor, by=by)
+            asks = tx.rows.asks_of_run(task.id, task.runs)
+            if task.state not in _GOES_ON and not any(ask.is_open for ask in asks):
+                raise _nothing_to_resume(tx.rows, task)
+            replies = replies_of(resumption, asks)
             if replies:
                 for reply in replies:
                     self._decisions.reply(tx, reply, by=by)
                 return self._runs.claim_if_queued(
-                    tx, tx.go_on(tx.rows.task(task_id), by=by.name), supervisor
+                    tx, tx.go_on(tx.rows.task(task_id), by=by.name), supervisor, by=by
                 )
-            return self._runs.claim_if_queued(tx, self._resume_plainly(tx, task, by=by), supervisor)
+            return self._runs.claim_if_queued(
+                tx, self._resume_plainly(tx, task, by=by), supervisor, by=by
+            )
 
     def accept(self, task_id: str, *, by: Principal) -> Task:
         """Take an agent's last words for the end of its work: no process starts."""
@@ -396,15 +413,7 @@ class Tasks:
                 way_out=f'adjourn resume {task.id} "TEXT"',
             )
         self._require_session(tx.rows, task)
-        from adjourn.core.review import feedback_of  # seldom needed, and resuming is a hot path
-
-        wishes = [
-            ask
-            for ask in (tx.rows.asks(task.id) if task.spec.review else ())
-            if is_review(ask) and ask.state is AskState.ANSWERED and feedback_of(ask.reply)
-        ]
-        said = FollowUp(text=resumption.text or "", reviews=len(wishes))
-        FOLLOW_UPS.keep(tx.rows, task.id, [*(FOLLOW_UPS.read(tx.rows, task.id) or []), said])
+        add_follow_up(tx, task, resumption.text or "")
         move = Move.FOLLOW_UP if task.state is TaskState.SUCCEEDED else Move.RESUME
         return self._queue(tx, task, move, by=by)
 
@@ -424,9 +433,7 @@ class Tasks:
         if task.state in {TaskState.QUEUED, TaskState.WAITING}:
             return task
         if not allows(task.state, Move.RESUME):
-            raise Conflict(
-                f"task {task.id} is {task.state}: there is nothing to resume", way_out=_way_on(task)
-            )
+            raise _nothing_to_resume(tx.rows, task)
         self._require_session(tx.rows, task)
         return self._queue(tx, task, Move.RESUME, by=by)
 
@@ -466,7 +473,7 @@ class Tasks:
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
             fresh = tx.save(task, spec=spec, session_id=self._context.new_id())
             return self._runs.claim_if_queued(
-                tx, self._queue(tx, fresh, Move.RESTART, by=by), supervisor
+                tx, self._queue(tx, fresh, Move.RESTART, by=by), supervisor, by=by
             )
 
     def _require_certainty(self, view: View, task: Task) -> None:
@@ -581,6 +588,14 @@ def _require_newest(view: View, task: Task, *, named: str) -> None:
     if run and newest and run.number != newest.number:
         sentence = f"checkpoint {run.checkpoint_id} is not the newest of task {task.id}"
         raise StaleCheckpoint(sentence, way_out=f"adjourn resume {newest.checkpoint_id}")
+
+
+def _nothing_to_resume(view: View, task: Task) -> Conflict:
+    """Return the refusal of a resume that came too late, or at the wrong time."""
+    first = who_was_first(view, task) if task.state is TaskState.RUNNING or task.runs > 1 else ""
+    return Conflict(
+        f"task {task.id} is {task.state}: there is nothing to resume{first}", way_out=_way_on(task)
+    )
 
 
 def _way_on(task: Task) -> str:

@@ -216,10 +216,10 @@ class Transaction:
     def _apply_review(self, task: Task, ask: Ask, settled: Settlement, *, by: str) -> Task:
         """Do what a reviewer said of the work: it has succeeded, goes on, or has failed."""
         # Loaded here: most work is not reviewed, and `answer` is a hot path
-        from adjourn.core.review import Approved, ChangesRequested, TurnedDown, review_of
+        from adjourn.core.review import ChangesRequested, TurnedDown, WorkApproved, review_of
 
         match review_of(settled.reply) if settled.state is AskState.ANSWERED else None:
-            case Approved():
+            case WorkApproved():
                 run = self.rows.run(task.id, task.runs)
                 self.save_run(run, state=RunState.SUCCEEDED, paused_at=None, pause_reason=None)
                 accepted = self.save(task, state=after(task.state, Move.ACCEPT))

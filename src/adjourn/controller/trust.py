@@ -17,7 +17,7 @@ from adjourn.core.authority.scopes import (
 from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, command_of
 from adjourn.core.errors import AdjournError, NotAllowed
 from adjourn.core.task import SESSION_RUNNER, Task, task_of_run
-from adjourn.core.trail.receipt import Receipt, receipt_of
+from adjourn.core.trail.events import Receipt, receipt_of
 from adjourn.ports.store import Change, View
 
 TYPE_CHECKING = False

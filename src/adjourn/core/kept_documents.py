@@ -3,7 +3,7 @@
 A task, or the store, keeps a document under a name. Every name is declared here, and nowhere else,
 with how its value becomes bytes and is read from them. Documents of `bytes` belong to parts that
 core does not know: those encode them themselves. (One is declared elsewhere: `places`, in
-core.namespaces, which short commands read.)
+process.ancestry, which short commands read.)
 """
 
 from collections.abc import Callable
@@ -186,7 +186,7 @@ PLAN = SharedDocument(
 # plans that begin at the same moment one waits for the other.
 WORKSPACE = SharedDocument("workspace:", bytes, bytes)
 # For which tasks agents may decide that did not start them
-DELEGATIONS = SharedDocument(
+DELEGATIONS: SharedDocument[tuple[Delegation, ...]] = SharedDocument(
     "delegations",
     msgspec.json.encode,
     lambda body: msgspec.json.decode(body, type=tuple[Delegation, ...]),

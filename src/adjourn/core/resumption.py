@@ -41,8 +41,15 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
 PLAIN = Resumption()
 
 
+# How a text begins that tells an agent of tasks which its tools started
+TASKS_ENDED = "## TASKS THAT YOU STARTED HAVE ENDED"
+
+
 class FollowUp(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person said to an agent that had left, and how many reviews came before it."""
+    """What an agent that had left is told, and how many reviews came before it.
+
+    A person said it, or it tells what came of what the agent had left open.
+    """
 
     text: str
     reviews: int = 0

@@ -7,7 +7,7 @@ from collections.abc import MutableMapping
 
 from adjourn.core.authority.scopes import AGENT
 from adjourn.core.errors import Misuse, NotAllowed
-from adjourn.system.user_state import AGENT_SECRET
+from adjourn.system.machine import AGENT_SECRET
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 

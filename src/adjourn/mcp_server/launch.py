@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from adjourn.system.user_state import AGENT_SECRET, KEY, store_key
+from adjourn.system.machine import AGENT_SECRET, KEY, store_key
 from adjourn.wiring import has_worker
 from adjourn.wiring.own_program import own_environment, own_python
 

@@ -10,8 +10,7 @@ from adjourn.core.task import Task, number_of_run, run_id, task_of_run
 from adjourn.core.text.when import stamp
 from adjourn.mcp_server.protocol import NO_SUCH_RESOURCE, Json, Refused
 from adjourn.mcp_server.shown_tasks import ShownTasks
-from adjourn.system.files import open_plain
-from adjourn.system.run_files import run_directory
+from adjourn.system.files import open_plain, run_directory
 
 SCHEME = "adjourn://"
 INBOX = f"{SCHEME}inbox"

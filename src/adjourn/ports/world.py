@@ -10,8 +10,7 @@ from adjourn.core.authority.scopes import Rights
 from adjourn.core.call import Call, Command
 from adjourn.core.outcome import Exit, Outcome, Standing
 from adjourn.core.policy.judgement import Effect, Judgement
-from adjourn.core.policy.opening import Obstacle, Opening, OwnAsk
-from adjourn.core.policy.surroundings import Surroundings
+from adjourn.core.policy.opening import Obstacle, Opening, OwnAsk, Surroundings
 from adjourn.core.task import Milliseconds, ProcessId, Spec, Task
 from adjourn.core.trail.reason import Grounds
 from adjourn.ports.store import Change, View

@@ -9,8 +9,7 @@ import msgspec
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
 from adjourn.settings.config import config_directory, require_trust
-from adjourn.system import lock
-from adjourn.system.files import private_directory, write_whole
+from adjourn.system.files import hold_lock, private_directory, write_whole
 
 _FILE = "agents.json"
 _LOCK = "agents.lock"
@@ -57,7 +56,7 @@ def find_host(name: str) -> AgentHost | None:
 def change_hosts(change: Callable[[tuple[AgentHost, ...]], tuple[AgentHost, ...]]) -> None:
     """Replace the hosts by what becomes of them; of two who change them one waits."""
     directory = private_directory(config_directory())
-    with closing(lock.hold(os.path.join(directory, _LOCK))):
+    with closing(hold_lock(os.path.join(directory, _LOCK))):
         hosts = change(read_hosts())
         content = msgspec.json.format(msgspec.json.encode(_Hosts(hosts=hosts)), indent=2)
         write_whole(hosts_path(), content + b"\n")

@@ -4,7 +4,7 @@ How rows are numbered and found, the trail, what tasks keep.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -14,7 +14,7 @@ from adjourn.core.errors import NotFound, UnreadableRow
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run, Task, number_of_run, run_id, task_of_run
 from adjourn.core.trail.events import GENESIS, Event, Happened, Sealed, link_after
-from adjourn.stores.bodies import (
+from adjourn.stores.shapes import (
     event_of,
     intact_event,
     name_or_none,
@@ -23,10 +23,47 @@ from adjourn.stores.bodies import (
     short_digest,
 )
 
-TYPE_CHECKING = False
-
 if TYPE_CHECKING:  # starting is a hot path: only who delivers needs it
     from adjourn.core.outbox import Outbox
+
+from adjourn.ports.store import View
+
+
+class NoLeases:
+    """Writers come one after the other, and the dead stay dead.
+
+    Nothing has to be held, fenced or taken away.
+    """
+
+    def abandoned(self) -> list[Run]:
+        return []
+
+    def hold(self, run: Run) -> None:
+        """Let the run's supervisor have its task."""
+
+    def fence(self, run: Run) -> None:
+        """Find that the run's supervisor has its task."""
+
+    def wrest(self, run: Run, *, only_if_over: bool) -> None:
+        """Take the task from a supervisor that is dead."""
+
+    def foresee(self, task_id: str) -> None:
+        """Read nothing ahead: all of it is near."""
+
+    def hold_asks(self, ask_ids: Sequence[str]) -> None:
+        """Have all of them: nobody else writes meanwhile."""
+
+
+def oldest_fitting(view: View, pool: str, fits: Callable[[Task], bool]) -> Task | None:
+    """Return the oldest task of a pool that can be started and that fits.
+
+    Most often it is the first.
+    """
+    limit = 1
+    while len(page := view.queued(pool=pool, limit=limit)) == limit and not any(map(fits, page)):
+        limit *= 16
+    return next(filter(fits, page), None)
+
 
 BITS = 20
 LAST = (1 << BITS) - 1

@@ -25,7 +25,7 @@ from adjourn.core.trail.events import (
     seal_after,
 )
 from adjourn.ports.store import Turn
-from adjourn.stores.no_leases import NoLeases, oldest_fitting
+from adjourn.stores.rows import NoLeases, oldest_fitting
 
 _FEW = 3
 

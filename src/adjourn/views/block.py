@@ -112,7 +112,7 @@ class AgentWords(msgspec.Struct, frozen=True, kw_only=True):
     margin: int = 0  # columns that the rows leave free, the indent among them
 
 
-class Command(msgspec.Struct, frozen=True):
+class CommandBlock(msgspec.Struct, frozen=True):
     """A command that a person may paste; too long for a row, it goes on as a shell reads it."""
 
     head: str
@@ -120,7 +120,7 @@ class Command(msgspec.Struct, frozen=True):
     before: tuple[Span, ...] = ()  # on the same row as its head
 
 
-Block = Line | Table | Fields | Code | AgentWords | Command
+Block = Line | Table | Fields | Code | AgentWords | CommandBlock
 BLANK = Line()
 
 
@@ -166,7 +166,7 @@ def lay_out(blocks: Iterable[Block], columns: int | None) -> list[Line]:
                     line(block.indent, Span(row, _role_of_words(row)))
                     for row in agent_words(block.text, columns=room, cut=block.cut)
                 ]
-            case Command():
+            case CommandBlock():
                 rows = command_rows(block.head, block.command, columns=columns or _UNBOUNDED)
                 found.append(
                     line(*block.before, block.head, Span(rows[0][len(block.head) :], "code"))

@@ -6,7 +6,7 @@ from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, UncertainAsk, Verdic
 from adjourn.core.documents import is_resumable
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
-from adjourn.views.block import Block, Command, line
+from adjourn.views.block import Block, CommandBlock, line
 from adjourn.views.commands import CommandWriter
 
 
@@ -54,27 +54,28 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
         case TaskState.WAITING:
             blocks = [block for ask in scene.open_asks for block in _settling(ask, commands)]
             blocks += [
-                Command("Look at it:   ", commands("show", child)) for child in scene.waiting_on
+                CommandBlock("Look at it:   ", commands("show", child))
+                for child in scene.waiting_on
             ]
             if blocks and not any(isinstance(ask, UncertainAsk) for ask in scene.open_asks):
                 # Once all is settled: with the plan where the task's own work is done
                 plan = task.spec.plan if any(map(is_review, scene.open_asks)) else None
                 then = ("execute", plan) if plan else ("resume", task.id)
-                blocks.append(Command("Then:         ", commands(*then)))
+                blocks.append(CommandBlock("Then:         ", commands(*then)))
             return blocks
         case TaskState.PAUSED:
             first: Block = (
-                Command("Resume with: ", commands("resume", task.id, *_flags(scene)))
+                CommandBlock("Resume with: ", commands("resume", task.id, *_flags(scene)))
                 if _can_go_on(scene)
                 else line("It cannot be resumed: its agent had saved nothing yet.")
             )
-            return [first, Command("Restart with: ", commands("restart", task.id))]
+            return [first, CommandBlock("Restart with: ", commands("restart", task.id))]
         case TaskState.QUEUED:
-            return [Command("Start with:   ", commands("resume", task.id))]
+            return [CommandBlock("Start with:   ", commands("resume", task.id))]
         case TaskState.RUNNING:
-            return [Command("Wait with:    ", commands("wait", task.id))]
+            return [CommandBlock("Wait with:    ", commands("wait", task.id))]
         case TaskState.FAILED | TaskState.CANCELED:
-            return [Command("Restart with: ", commands("restart", task.id))]
+            return [CommandBlock("Restart with: ", commands("restart", task.id))]
         case TaskState.SUCCEEDED:
             return []
 
@@ -85,23 +86,23 @@ def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
         case ApprovalAsk() if ask.terms.override:
             overriding = commands("approve", ask.id, "--override", "why it must run")
             return [
-                Command("Reject with:  ", commands("reject", ask.id)),
-                Command("Or override:  ", overriding),
+                CommandBlock("Reject with:  ", commands("reject", ask.id)),
+                CommandBlock("Or override:  ", overriding),
             ]
         case ApprovalAsk():
             return [
-                Command("Approve with: ", commands("approve", ask.id)),
-                Command("Reject with:  ", commands("reject", ask.id)),
+                CommandBlock("Approve with: ", commands("approve", ask.id)),
+                CommandBlock("Reject with:  ", commands("reject", ask.id)),
             ]
         case QuestionAsk():
             answer = commands("answer", ask.id, *_as_argument(_example(ask)))
-            return [Command("Answer with:  ", answer)]
+            return [CommandBlock("Answer with:  ", answer)]
         case UncertainAsk():
             call = f"{ask.task_id}.{ask.tool_call_id}"
             return [
-                Command("If it ran:     ", commands("settle", call, Verdict.IT_RAN)),
-                Command("If it did not: ", commands("settle", call, Verdict.IT_DID_NOT)),
-                Command("To run again:  ", commands("settle", call, Verdict.RUN_AGAIN)),
+                CommandBlock("If it ran:     ", commands("settle", call, Verdict.IT_RAN)),
+                CommandBlock("If it did not: ", commands("settle", call, Verdict.IT_DID_NOT)),
+                CommandBlock("To run again:  ", commands("settle", call, Verdict.RUN_AGAIN)),
             ]
         case _:
             assert_never(ask)

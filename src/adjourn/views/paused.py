@@ -9,7 +9,7 @@ from adjourn.core.documents import is_resumable, pause_cause
 from adjourn.core.task import PauseReason, Run, Task
 from adjourn.core.text.render import clipped, prose, title
 from adjourn.core.text.when import ago, stamp
-from adjourn.views.block import Block, Command, Table
+from adjourn.views.block import Block, CommandBlock, Table
 from adjourn.views.call import GIST, short
 from adjourn.views.commands import CommandWriter
 
@@ -58,7 +58,8 @@ def paused_blocks(found: Sequence[PausedTask], commands: CommandWriter, *, now: 
     ]
     blocks: list[Block] = [Table(head=("PAUSED", "REASON", "SINCE", "WHY"), rows=rows)]
     blocks += [
-        Command("Go on with: ", way_on(each, commands, named=short(each.task.id))) for each in found
+        CommandBlock("Go on with: ", way_on(each, commands, named=short(each.task.id)))
+        for each in found
     ]
     return blocks
 

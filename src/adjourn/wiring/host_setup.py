@@ -12,9 +12,8 @@ from adjourn.core.errors import AdjournError, Misuse, NotFound
 from adjourn.core.text.when import stamp
 from adjourn.runners.installed import find_program
 from adjourn.settings.agent_hosts import AgentHost, change_hosts, digest_of_secret
-from adjourn.system.clock import now
 from adjourn.system.files import write_whole
-from adjourn.system.user_state import AGENT_SECRET
+from adjourn.system.machine import AGENT_SECRET, now
 from adjourn.wiring.own_program import own_program
 
 _SERVER = "adjourn"

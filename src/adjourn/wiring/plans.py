@@ -4,16 +4,19 @@ import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+import msgspec
+
+from adjourn.core.digest import sha256
 from adjourn.core.errors import BadPlan, Misuse, NotFound, WorkspaceBusy
-from adjourn.core.plan.file import Content, read_plan
+from adjourn.core.plan.file import PlanContent, read_plan
 from adjourn.core.plan.plan import Item, Plan
-from adjourn.core.task import DEFAULT_GRACE, Spec
+from adjourn.core.task import DEFAULT_GRACE, Milliseconds, Spec
 from adjourn.core.text.render import visible
 from adjourn.core.text.when import stamp
 from adjourn.runners import find_kind
 from adjourn.settings.config import exit_codes_setting, wants_pauses
-from adjourn.system.clock import now
-from adjourn.system.plan_lock import Executor, hold, holder
+from adjourn.system.files import hold_lock_if_free, private_directory, write_all
+from adjourn.system.machine import now
 from adjourn.wiring.runners import RUNNERS, Work, command_work, prompt_work
 
 _LARGEST = 1024 * 1024
@@ -96,7 +99,7 @@ def _utf8(path: str) -> str:
     return path
 
 
-def _told(content: Content) -> str:
+def _told(content: PlanContent) -> str:
     told = [str(problem) for problem in content.problems[:_TOLD]]
     rest = len(content.problems) - len(told)
     return "; ".join([*told, f"and {rest} more"] if rest else told)
@@ -152,23 +155,31 @@ def _work(plan: Plan, item: Item) -> Work:
         raise BadPlan(sentence, way_out="adjourn doctor") from error
 
 
+class Executor(msgspec.Struct, frozen=True, kw_only=True):
+    """What the process that executes a plan writes about itself into its lock file."""
+
+    pid: int
+    plan: str
+    since: Milliseconds
+
+
 @contextmanager
 def executing(root: str, plan: Plan) -> Generator[None, None, None]:
     """Be the only one who executes a plan in its workspace, or raise WorkspaceBusy."""
-    held = hold(root, plan.workspace, Executor(pid=os.getpid(), plan=plan.path, since=now()))
+    folder = private_directory(os.path.join(root, "plans"))
+    path = os.path.join(folder, f"{sha256(os.fsencode(plan.workspace)).hex()[:32]}.lock")
+    held = hold_lock_if_free(path)
     if held is None:
-        raise WorkspaceBusy(_who(root, plan), way_out="adjourn tasks --state running")
+        who = "somebody executes a plan"
+        with suppress(FileNotFoundError, msgspec.DecodeError), open(path, "rb") as file:
+            other = msgspec.json.decode(file.read(), type=Executor)  # if it is written yet
+            who = f"process {other.pid} executes {visible(other.plan)} since {stamp(other.since)}"
+        sentence = f"{who} in {visible(plan.workspace)}: one at a time"
+        raise WorkspaceBusy(sentence, way_out="adjourn tasks --state running")
     try:
+        os.ftruncate(held.fileno(), 0)
+        executor = Executor(pid=os.getpid(), plan=plan.path, since=now())
+        write_all(held.fileno(), msgspec.json.encode(executor))
         yield
     finally:
         held.close()
-
-
-def _who(root: str, plan: Plan) -> str:
-    other = holder(root, plan.workspace)
-    who = (
-        f"process {other.pid} executes {visible(other.plan)} since {stamp(other.since)}"
-        if other
-        else "somebody executes a plan"
-    )
-    return f"{who} in {visible(plan.workspace)}: one at a time"

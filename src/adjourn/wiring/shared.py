@@ -25,7 +25,7 @@ from adjourn.stores.postgres.errors import shown
 from adjourn.stores.postgres.schema import ENGINE
 from adjourn.stores.postgres.store import LEASE, PostgresStore
 from adjourn.system.files import private_directory, write_whole
-from adjourn.system.user_state import state_directory
+from adjourn.system.machine import state_directory
 from adjourn.wiring.authority import FileAuthoriser
 
 NOWHERE = "off"
@@ -272,7 +272,7 @@ class DatabaseAuthoriser(FileAuthoriser):
     def require_outside(self, view: View, by: Principal, verb: str) -> None:
         """Refuse a decision from what is, or may be, part of a run of this machine."""
         # Most commands start without it (bench start)
-        from adjourn.wiring.outside_runs import require_outside_here
+        from adjourn.wiring.authority import require_outside_here
 
         del view
         require_outside_here(self._root, by, verb)

@@ -22,9 +22,9 @@ from adjourn.core.errors import Misuse
 from adjourn.core.task import Task
 from adjourn.core.text.render import WHOLE, visible
 from adjourn.system.files import private_directory, write_whole
-from adjourn.views.ask import difference_blocks
 from adjourn.views.block import Block, line
 from adjourn.views.call import call_blocks
+from adjourn.views.task import difference_blocks
 
 _LARGEST = 64 * 1024 * 1024
 _NOTHING = "nothing is recorded"

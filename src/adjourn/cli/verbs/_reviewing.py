@@ -13,9 +13,8 @@ from adjourn.core.errors import AdjournError
 from adjourn.core.review import APPROVE, APPROVE_AND_STOP, REJECT, REQUEST_CHANGES
 from adjourn.core.task import Task
 from adjourn.core.text.render import prose
-from adjourn.system.poll import Poll
-from adjourn.system.signals import Signals
-from adjourn.views.ask import ask_blocks
+from adjourn.system.poll import Poll, Signals
+from adjourn.views.task import ask_blocks
 
 _STDIN = 0
 _LINE = 1 << 16

@@ -20,7 +20,7 @@ from adjourn.core.task import Task
 from adjourn.process.ancestry import parent_run_in
 from adjourn.supervision.plan_execution import Execution
 from adjourn.supervision.supervisor import Watcher
-from adjourn.system.signals import Signals, deferred_signals
+from adjourn.system.poll import Signals, deferred_signals
 from adjourn.views.block import BLANK
 from adjourn.views.plan import changes_since_start, plan_blocks
 from adjourn.wiring.plans import executing, open_plan, specs_of

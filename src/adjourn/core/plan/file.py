@@ -10,9 +10,9 @@ from adjourn.core.plan.plan import Item
 from adjourn.core.text.toml import (
     NotToml,
     Path,
-    Place,
-    Places,
     Problem,
+    TableReader,
+    TextPlace,
     as_list,
     as_table,
     as_tables,
@@ -21,7 +21,6 @@ from adjourn.core.text.toml import (
 )
 
 MOST_TASKS = 1_000
-_MOST_PROBLEMS = 100
 _LONGEST_GRACE = 3600
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -68,7 +67,7 @@ class Runners(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
 
 
-class Content(msgspec.Struct, frozen=True, kw_only=True):
+class PlanContent(msgspec.Struct, frozen=True, kw_only=True):
     """What one file says."""
 
     items: tuple[Item, ...] = ()
@@ -76,26 +75,23 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-def read_plan(text: str, *, source: str, runners: Runners) -> Content:
+def read_plan(text: str, *, source: str, runners: Runners) -> PlanContent:
     """Read a plan; what is wrong with it is in the problems, with line and column."""
     try:
         tables = tables_of(text, source=source)
     except NotToml as wrong:
-        return Content(problems=(wrong.problem,))
-    return _Reader(text, tables, source=source, runners=runners).content()
+        return PlanContent(problems=(wrong.problem,))
+    return _PlanReader(text, tables, source=source, runners=runners).content()
 
 
-class _Reader:
-    """Reads the tables of one file, and gathers what is wrong."""
+class _PlanReader(TableReader):
+    """Reads the tables of a plan."""
 
     def __init__(self, text: str, tables: dict[str, Any], *, source: str, runners: Runners) -> None:
-        self._tables = tables
+        super().__init__(text, tables, source=source)
         self._runners = runners
-        self._source = source
-        self._places = Places(text)
-        self._problems: list[Problem] = []
 
-    def content(self) -> Content:
+    def content(self) -> PlanContent:
         self._unknown_keys((), self._tables, PLAN_KEYS)
         workspace = self._text(("workspace",), self._tables.get("workspace", ".")) or "."
         items = list(self._items())
@@ -103,20 +99,9 @@ class _Reader:
             self._check_names(items)
         if not self._problems:
             self._check_circles(items)
-        problems = sorted(self._problems, key=lambda problem: (problem.line, problem.column))[
-            :_MOST_PROBLEMS
-        ]
-        return Content(items=tuple(items), workspace=workspace, problems=tuple(problems))
+        return PlanContent(items=tuple(items), workspace=workspace, problems=self._in_order())
 
     # --- telling what is wrong --------------------------------------------------------------------
-
-    def _wrong(self, place: Place, what: str) -> None:
-        self._problems.append(
-            Problem(source=self._source, line=place.line, column=place.column, what=what)
-        )
-
-    def _wrong_value(self, path: Path, what: str) -> None:
-        self._wrong(self._places.of_value(path), what)
 
     def _unknown_keys(self, path: Path, table: dict[str, Any], known: dict[str, str]) -> None:
         for key in table.keys() - known.keys():
@@ -133,12 +118,12 @@ class _Reader:
             )
         elif not tables:
             self._wrong(
-                Place(1, 1),
+                TextPlace(1, 1),
                 "there is no task: write [[task]], with an id and a command or a prompt",
             )
         elif len(tables) > MOST_TASKS:
             self._wrong(
-                Place(1, 1), f"it has {len(tables):,} tasks, and {MOST_TASKS:,} are the most"
+                TextPlace(1, 1), f"it has {len(tables):,} tasks, and {MOST_TASKS:,} are the most"
             )
         else:
             yield from (self._item(number, table) for number, table in enumerate(tables))

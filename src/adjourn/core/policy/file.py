@@ -16,9 +16,8 @@ from adjourn.core.policy.rule import ANY_TOOL, Rule
 from adjourn.core.text.toml import (
     NotToml,
     Path,
-    Place,
-    Places,
     Problem,
+    TableReader,
     as_list,
     as_table,
     as_tables,
@@ -28,7 +27,6 @@ from adjourn.core.text.toml import (
 from adjourn.core.text.when import milliseconds
 
 MOST_RULES = 10_000
-MOST_PROBLEMS = 100  # of one file; whoever has so many does not read more
 _LONGEST_EXPIRY = 10 * 365 * 86_400_000
 _COMMAND_TOOLS = (COMMAND, "run_command", "Bash", "bash", "shell", "Shell")
 _HEADER = re.compile(r"^\[\[rule\]\]", re.MULTILINE)
@@ -75,7 +73,7 @@ RULE_KEYS = {
 """What each key means, for the reference."""
 
 
-class Content(msgspec.Struct, frozen=True, kw_only=True):
+class PolicyContent(msgspec.Struct, frozen=True, kw_only=True):
     """What one file says."""
 
     rules: tuple[Rule, ...] = ()
@@ -85,13 +83,13 @@ class Content(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-def read_policy(text: str, *, source: str, is_project: bool) -> Content:
+def read_policy(text: str, *, source: str, is_project: bool) -> PolicyContent:
     """Read a policy file; all that is wrong with it is told with line and column."""
     try:
         tables = _parsed(text, source=source)
     except NotToml as wrong:
-        return Content(problems=(wrong.problem,))
-    reader = _Reader(text, tables, source=source, is_project=is_project)
+        return PolicyContent(problems=(wrong.problem,))
+    reader = _PolicyReader(text, tables, source=source, is_project=is_project)
     return reader.content()
 
 
@@ -109,32 +107,21 @@ def _parsed(text: str, *, source: str) -> dict[str, Any]:
     return tables_of(text, source=source)
 
 
-class _Reader:
-    """Reads the tables of one file, and gathers what is wrong."""
+class _PolicyReader(TableReader):
+    """Reads the tables of a policy file."""
 
     def __init__(self, text: str, tables: dict[str, Any], *, source: str, is_project: bool) -> None:
-        self._text = text
-        self._tables = tables
-        self._source = source
+        super().__init__(text, tables, source=source)
         self._is_project = is_project
-        self._problems: list[Problem] = []
-        self._found: Places | None = None
 
-    @property
-    def _places(self) -> Places:
-        """Where everything stands; worked out only when something is to be told."""
-        if self._found is None:
-            self._found = Places(self._text)
-        return self._found
-
-    def content(self) -> Content:
+    def content(self) -> PolicyContent:
         self._unknown_keys((), self._tables, POLICY_KEYS)
         includes = tuple(self._includes())
         never = self._one_of(("never",), self._tables.get("never", Never.PAUSE), Never)
         directories = tuple(self._directories())
         rules = tuple(self._rules())
         problems = self._in_order()
-        return Content(
+        return PolicyContent(
             rules=rules,
             never=never or Never.REJECT,
             directories=directories,
@@ -142,22 +129,7 @@ class _Reader:
             problems=problems,
         )
 
-    def _in_order(self) -> tuple[Problem, ...]:
-        return tuple(sorted(self._problems, key=lambda problem: (problem.line, problem.column)))[
-            :MOST_PROBLEMS
-        ]
-
     # --- telling what is wrong --------------------------------------------------------------------
-
-    def _wrong(self, place: Place, what: str) -> None:
-        if len(self._problems) > MOST_PROBLEMS:
-            return
-        self._problems.append(
-            Problem(source=self._source, line=place.line, column=place.column, what=what)
-        )
-
-    def _wrong_value(self, path: Path, what: str, *, offset: int | None = None) -> None:
-        self._wrong(self._places.of_value(path, offset=offset), what)
 
     def _unknown_keys(self, path: Path, table: dict[str, Any], known: dict[str, str]) -> None:
         for key in table.keys() - known.keys():
@@ -241,13 +213,13 @@ class _Reader:
 
         Found quickly in a plain file, by the whole walk in any other.
         """
-        starts = [found.start() for found in _HEADER.finditer(self._text)]
-        if len(starts) != count or '"""' in self._text or "'''" in self._text:
+        starts = [found.start() for found in _HEADER.finditer(self._file_text)]
+        if len(starts) != count or '"""' in self._file_text or "'''" in self._file_text:
             return [self._places.of_key(("rule", number)).line for number in range(count)]
         lines: list[int] = []
         line, before = 1, 0
         for start in starts:
-            line += self._text.count("\n", before, start)
+            line += self._file_text.count("\n", before, start)
             before = start
             lines.append(line)
         return lines

@@ -8,8 +8,9 @@ import msgspec
 
 from adjourn.core.agent.calls import CallResult, cut
 from adjourn.core.errors import AdjournError, CannotResume
+from adjourn.runners.channel import Gone, Message, Refused
 from adjourn.runners.codex import hook, program
-from adjourn.runners.codex.channel import Gone, Message, Refused, WaitingHooks
+from adjourn.runners.codex.hook import WaitingHooks
 from adjourn.runners.codex.hook_probe import rehearse
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.protocol import Reply, Unanswerable
@@ -69,12 +70,12 @@ class _Settings(msgspec.Struct):
         return asks | {f"mcp_servers.{name}.tools": each for name, each in tools.items() if each}
 
 
-class _Account(msgspec.Struct):
+class _AccountAnswer(msgspec.Struct):
     type: str
 
 
 class _Accounts(msgspec.Struct):
-    account: _Account | None = None
+    account: _AccountAnswer | None = None
 
 
 class _Hello(msgspec.Struct, rename="camel"):

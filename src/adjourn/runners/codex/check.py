@@ -9,8 +9,8 @@ from adjourn.core.errors import AdjournError
 from adjourn.core.task import Spec
 from adjourn.ports.runner import LeftSession
 from adjourn.runners.codex import program
-from adjourn.runners.codex.memory import DOCUMENT, SESSION, Memory, memory_of
-from adjourn.runners.codex.options import PROGRAM, VARIABLE, Setup, setup_of
+from adjourn.runners.codex.memory import DOCUMENT, SESSION, CodexMemory, memory_of
+from adjourn.runners.codex.options import PROGRAM, VARIABLE, CodexSetup, setup_of
 from adjourn.runners.codex.session import is_whole, obstacle
 from adjourn.runners.installed import check_program, print_of, start_argv
 
@@ -36,7 +36,7 @@ def check_session(spec: Spec, left: LeftSession) -> Iterator[Look]:
     )
 
 
-def _look_at_thread(memory: Memory, left: LeftSession, *, prompt: str) -> tuple[bool, str]:
+def _look_at_thread(memory: CodexMemory, left: LeftSession, *, prompt: str) -> tuple[bool, str]:
     """Return whether the thread can be resumed, and where it is or why not."""
     name, copy = left.ref or memory.thread, left.documents(SESSION)
     path = os.path.join(program.home(left.environment), memory.place)
@@ -57,7 +57,7 @@ def _look_at_thread(memory: Memory, left: LeftSession, *, prompt: str) -> tuple[
     return True, f"{name}: {what}, the copy in the store takes its place"
 
 
-def _find_codex(setup: Setup, environment: Mapping[str, str], *, workspace: str) -> list[str]:
+def _find_codex(setup: CodexSetup, environment: Mapping[str, str], *, workspace: str) -> list[str]:
     binary = program.binary(setup, environment, workspace=workspace)
     return start_argv(binary, path=environment.get("PATH", os.defpath), workspace=workspace)
 
@@ -79,7 +79,7 @@ def installed_version(argv: Sequence[str]) -> str:
 
 def diagnose(environment: Mapping[str, str], *, workspace: str) -> str | None:
     """Say what the installed program can do, or None if it is not installed."""
-    setup = Setup(program=environment.get(VARIABLE) or PROGRAM)
+    setup = CodexSetup(program=environment.get(VARIABLE) or PROGRAM)
     try:
         argv = _find_codex(setup, environment, workspace=workspace)
     except AdjournError:

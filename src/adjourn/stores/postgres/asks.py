@@ -15,7 +15,6 @@ from adjourn.core.errors import UnreadableRow
 from adjourn.core.task import Task
 from adjourn.core.trail.events import GENESIS, Event, link_after
 from adjourn.ports.store import Turn
-from adjourn.stores.bodies import event_of, intact_event, name_or_none, short_digest
 from adjourn.stores.postgres.batch import read_about
 from adjourn.stores.postgres.connection import Values
 from adjourn.stores.postgres.tasks import OF_TASK, EngineRows, call_of, run_of, task_of
@@ -28,7 +27,17 @@ from adjourn.stores.postgres.transaction import (
     valid_names,
 )
 from adjourn.stores.rows import BITS, LAST
-from adjourn.stores.shapes import HEXADECIMAL, AskRow, Shape, ask_of, row_of
+from adjourn.stores.shapes import (
+    HEXADECIMAL,
+    AskRow,
+    Shape,
+    ask_of,
+    event_of,
+    intact_event,
+    name_or_none,
+    row_of,
+    short_digest,
+)
 
 _WRITTEN = ("call", "expires_at", "settled_at", "settled_by", "level", "snoozed_until")
 _COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN)

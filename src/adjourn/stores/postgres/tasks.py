@@ -9,11 +9,10 @@ from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, Outdated, UnreadableRow
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run, Task
-from adjourn.stores.bodies import name_or_none, spec_body
 from adjourn.stores.postgres.connection import Values
 from adjourn.stores.postgres.transaction import BatchedRows, QueueEntry, expect, outdated_if_missing
 from adjourn.stores.rows import BITS, LAST
-from adjourn.stores.shapes import HEXADECIMAL, SPEC, Shape
+from adjourn.stores.shapes import HEXADECIMAL, SPEC, Shape, name_or_none, spec_body
 
 _TASKS = Shape(
     Task,

@@ -13,10 +13,10 @@ from adjourn.core.errors import NotFound, Outdated, UnreadableRow
 from adjourn.core.task import Run, Task
 from adjourn.core.trail.events import Event
 from adjourn.ports.store import Turn
-from adjourn.stores.bodies import event_body, name_or_none
 from adjourn.stores.postgres.batch import SQL, WriteBatch
 from adjourn.stores.postgres.connection import PostgresConnection, Statement, Values
 from adjourn.stores.rows import StoreRows
+from adjourn.stores.shapes import event_body, name_or_none
 
 PREFETCHED = 16  # events that are read with a task that is about to start
 _MOST_NAMES = 100

@@ -1,9 +1,42 @@
-"""The user's state directory, for what must not lie in a store, and a store's key."""
+"""What this machine gives: its clock, new ids, the user's state directory; and what it may lack."""
 
+import errno
 import os
+import time
 from collections.abc import Mapping, MutableMapping
 
 from adjourn.core.errors import Misuse
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
+
+
+def now() -> int:
+    """Return the time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def new_id() -> str:
+    """Return 128 random bits as 26 characters that are easy to type and never begin with a dash."""
+    bits = int.from_bytes(os.urandom(16), "big") << 2
+    return "".join(_LETTERS[bits >> shift & 31] for shift in range(125, -1, -5))
+
+
+# A start that fails for one of these may succeed later, with the same bytes and the same approval.
+_PROCESSES_AND_MEMORY = frozenset({errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS})
+_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ETOOMANYREFS})
+_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
+_SHORTAGES = _PROCESSES_AND_MEMORY | _DESCRIPTORS | _DISK
+
+
+def is_shortage(number: int | None) -> bool:
+    """Return whether this error number tells of the machine, and not of what was to be started."""
+    return number in _SHORTAGES
+
+
+def hinders_looking(number: int | None) -> bool:
+    """Return whether this error number says nothing about the file that was to be read."""
+    return number in _PROCESSES_AND_MEMORY | _DESCRIPTORS
+
 
 STATE = "ADJOURN_STATE"  # a run gets it: HOME and XDG_STATE_HOME may be others inside
 KEY = "ADJOURN_STORE_KEY"

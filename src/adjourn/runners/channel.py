@@ -2,23 +2,20 @@
 
 import os
 import select
-import selectors
 import signal
 import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import msgspec
 
 from adjourn.core.errors import AdjournError
 from adjourn.runners.driver import StopRequest
-from adjourn.runners.hook import Answer, HookListener, WaitingHook, refuse_replaced
 from adjourn.runners.installed import find_tool
 
-HOOK = "hook"  # the method of what a hook asks
 _PIECE = 1 << 16
 _LEAVING = 1.0  # seconds from its last word to its end
 
@@ -59,64 +56,39 @@ class RpcError(msgspec.Struct, frozen=True, kw_only=True):
 class Refused(AdjournError):
     """The other side did not do what it was asked."""
 
-    code = "codex_refused"
+    code = "agent_refused"
     refusal: RpcError
 
     @classmethod
-    def of(cls, method: str, refusal: RpcError) -> Self:
-        """Say what was asked, and what was said to it."""
-        refused = cls(f"Codex refused {method}: {refusal.message}")
+    def of(cls, name: str, method: str, refusal: RpcError) -> Self:
+        """Say who was asked, for what, and what was said to it."""
+        refused = cls(f"{name} refused {method}: {refusal.message}")
         refused.refusal = refusal
         return refused
 
 
-class WaitingHooks:
-    """The hooks that wait for an answer, each as if it were a request of the app-server."""
-
-    def __init__(self, place: str, *, seal: str) -> None:
-        self._place = place
-        self._seal = seal
-        self._waiting: dict[str, WaitingHook] = {}
-        self._count = 0
-        self.open()
-
-    def open(self) -> None:
-        """Listen, from now on or again."""
-        self._selector = selectors.EpollSelector()
-        self._listener = HookListener(self._place, self._selector)
+class Source(Protocol):
+    """What else may bring messages of the other side, beside its stdout."""
 
     def fileno(self) -> int:
         """Return what to poll."""
-        return self._selector.fileno()
+        ...
 
     def heard(self) -> Iterator[Message]:
-        """Take in what hooks say; yield those that have said all."""
-        for key, _ in self._selector.select(0):
-            key.data()
-        for asked in self._listener.take():
-            self._count += 1
-            name = f"{HOOK}-{self._count}"
-            self._waiting[name] = asked
-            yield Message(
-                id=name, method=HOOK, params=msgspec.Raw(msgspec.json.encode(asked.request))
-            )
+        """Return the messages that have come, each once."""
+        ...
 
     def refuse_replaced(self) -> None:
-        """Raise if hooks find something else in the place of our socket."""
-        refuse_replaced(self._listener)
+        """Raise if somebody else may answer in our place."""
+        ...
 
-    def answer(self, name: str, answer: Answer) -> None:
-        """Answer a hook."""
-        refuse_replaced(self._listener)
-        self._waiting.pop(name).answer(answer, seal=self._seal)
 
-    def close(self) -> None:
-        """Stop listening; whoever still asks gets no answer, which is a no."""
-        for asked in self._waiting.values():
-            asked.drop()
-        self._waiting.clear()
-        self._listener.close()
-        self._selector.close()
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """How a program speaks."""
+
+    is_spoken_to: bool = True  # else it only tells events
+    header: dict[str, str] = {}  # what each message to it begins with
+    keeps_noise: bool = False  # what is no message goes to the complaints; else it is an error
 
 
 class Channel:
@@ -129,21 +101,29 @@ class Channel:
         self,
         argv: Sequence[str],
         *,
+        name: str,
         cwd: str,
         env: Mapping[str, str],
         complaints: str,
         bind: Callable[[], None],
-        hooks: WaitingHooks,
         interrupts: StopRequest,
-        is_spoken_to: bool,
+        source: Source | None = None,
+        dialect: Dialect,
     ) -> None:
+        self._name = name  # as people know the program
         self._child = _started(
-            argv, cwd=cwd, env=env, complaints=complaints, bind=bind, is_spoken_to=is_spoken_to
+            argv,
+            cwd=cwd,
+            env=env,
+            complaints=complaints,
+            bind=bind,
+            is_spoken_to=dialect.is_spoken_to,
         )
-        self._is_spoken_to = is_spoken_to
+        self._dialect = dialect
         sleep = find_tool("sleep", path=env.get("PATH", os.defpath), workspace=cwd)
-        self._keeper = _keeping(self._stdin, sleep=sleep) if is_spoken_to else None
-        self._hooks = hooks
+        self._keeper = _keeping(self._stdin, sleep=sleep) if dialect.is_spoken_to else None
+        self._source = source
+        self._complaints = complaints
         self._interrupts = interrupts
         self._rest = bytearray()
         self._messages: deque[Message] = deque()
@@ -154,9 +134,7 @@ class Channel:
 
         What else is said meanwhile is kept for `next`.
         """
-        self._last_id += 1
-        number, kept = self._last_id, list[Message]()
-        self.send({"id": number, "method": method, "params": params})
+        number, kept = self.begin(method, params), list[Message]()
         deadline = time.monotonic() + within
         while True:
             message = self.next(deadline - time.monotonic())
@@ -165,12 +143,18 @@ class Channel:
             kept.append(message)
         self._messages.extendleft(reversed(kept))
         if message.error:
-            raise Refused.of(method, message.error)
+            raise Refused.of(self._name, method, message.error)
         return message.result
+
+    def begin(self, method: str, params: object) -> int:
+        """Ask for something whose answer comes by `next`; return the id that the answer has."""
+        self._last_id += 1
+        self.send({"id": self._last_id, "method": method, "params": params})
+        return self._last_id
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Say something."""
-        line = memoryview(msgspec.json.encode(message) + b"\n")
+        line = memoryview(msgspec.json.encode({**self._dialect.header, **message}) + b"\n")
         try:
             while line:
                 line = line[os.write(self._stdin, line) :]
@@ -188,15 +172,17 @@ class Channel:
         poll = select.poll()
         poll.register(self._stdout, select.POLLIN)
         poll.register(self._interrupts, select.POLLIN)
-        poll.register(self._hooks, select.POLLIN)
+        if self._source:
+            poll.register(self._source, select.POLLIN)
         ready = {fd for fd, _ in poll.poll(within * 1000)}
-        self._hooks.refuse_replaced()
+        if self._source:
+            self._source.refuse_replaced()
         if self._interrupts.fileno() in ready:
             raise StopRequested
         if not ready:
             raise Silent
-        if self._hooks.fileno() in ready:
-            self._messages.extend(self._hooks.heard())
+        if self._source and self._source.fileno() in ready:
+            self._messages.extend(self._source.heard())
         if self._stdout not in ready:
             return
         piece = os.read(self._stdout, _PIECE)
@@ -214,8 +200,17 @@ class Channel:
             (self._rest + piece).split(b"\n") if b"\n" in piece else (self._rest + piece,)
         )
         self._rest = bytearray(rest)
-        read = _message if self._is_spoken_to else _event
-        self._messages.extend(read(bytes(line)) for line in lines if line.strip())
+        for line in filter(bytes.strip, map(bytes, lines)):
+            try:
+                self._messages.append(
+                    _message(line) if self._dialect.is_spoken_to else _event(line)
+                )
+            except msgspec.MsgspecError as error:
+                if not self._dialect.keeps_noise:
+                    what = f"{self._name} said something that is no message: {line[:200]!r}"
+                    raise AdjournError(what) from error
+                with open(self._complaints, "ab") as file:
+                    file.write(line + b"\n")
 
     def close(self, *, within: float) -> None:
         """Say goodbye, and end the process if it does not leave by itself."""
@@ -264,7 +259,7 @@ class Channel:
 def _keeping(stdin: int, *, sleep: str) -> "subprocess.Popen[bytes]":
     """Start what holds a pipe open when we die.
 
-    An end of it would have Codex write that before it dies with us.
+    An end of it would have the agent write that before it dies with us.
     """
     null = subprocess.DEVNULL
     return subprocess.Popen(
@@ -291,10 +286,7 @@ def _below(pid: int) -> list[int]:
 
 
 def _message(line: bytes) -> Message:
-    try:
-        return msgspec.json.decode(line, type=Message)
-    except msgspec.DecodeError as error:
-        raise AdjournError(f"Codex said something that is no message: {line[:200]!r}") from error
+    return msgspec.json.decode(line, type=Message)
 
 
 class _Event(msgspec.Struct):
@@ -302,10 +294,7 @@ class _Event(msgspec.Struct):
 
 
 def _event(line: bytes) -> Message:
-    try:
-        return Message(method=msgspec.json.decode(line, type=_Event).type, params=msgspec.Raw(line))
-    except msgspec.MsgspecError as error:
-        raise AdjournError(f"Codex said something that is no event: {line[:200]!r}") from error
+    return Message(method=msgspec.json.decode(line, type=_Event).type, params=msgspec.Raw(line))
 
 
 def _started(
