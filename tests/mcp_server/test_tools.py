@@ -157,7 +157,7 @@ def test_bad_input_gets_a_sentence_and_the_server_goes_on(shell: Shell, host: Ho
     }
     for words, (tool, arguments) in expected.items():
         assert words in host.refused(tool, **arguments), words
-    errors = [
+    errors: list[tuple[bytes, int]] = [
         (b"{broken", -32700),
         (b"[]", -32600),
         (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600),
