@@ -16,7 +16,7 @@ from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.call import canonical
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
-from adjourn.core.trail.audit import Auditor, Verdict, harmless
+from adjourn.core.trail.audit import Auditor, AuditVerdict, harmless
 from adjourn.core.trail.events import GENESIS, Event
 from adjourn.ports.store import Store
 from adjourn.stores.sqlite.store import SqliteStore
@@ -46,7 +46,7 @@ def lived(store: Store, *, waiting: int = 0) -> list[str]:
     return [receipt.token for receipt in office.controller.decisions.receipts(recorded)]
 
 
-def audited(store: Store, receipts: list[str]) -> Verdict:
+def audited(store: Store, receipts: list[str]) -> AuditVerdict:
     auditor = Auditor(receipts)
     with store.read() as view:
         if auditor.read(view.trail()):
@@ -279,7 +279,7 @@ def test_every_random_edit_is_found_when_a_later_receipt_exists(
 
 def edited(
     original: Path, place: Path, edit: Edit, chance: random.Random, *, last: int, receipt: str
-) -> tuple[Verdict, str | None]:
+) -> tuple[AuditVerdict, str | None]:
     """Edit a copy of the store and audit it."""
     place.mkdir(exist_ok=True)
     place.chmod(0o700)

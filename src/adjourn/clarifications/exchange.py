@@ -28,8 +28,7 @@ from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, RESPONSE
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.core.text.render import visible
-from adjourn.system.files import read_owned, write_whole
-from adjourn.system.run_files import has_clarifications
+from adjourn.system.files import has_clarifications, read_owned, write_whole
 from adjourn.system.yaml import NotYet
 
 Refuse = Callable[[Refusal], None]
@@ -175,12 +174,13 @@ def close_run(controller: Controller, root: str, task: Task) -> None:
         if clarification is None or not any(view.ask(ask).is_open for ask in clarification.asks):
             return
     # Most runs wait for no clarification, and the patterns of the redactor are slow to compile
-    from adjourn.core.redact import Redactor
+    from adjourn.settings.redaction import open_redactor
 
+    redactor = open_redactor()
     log.say(log.TRACKED.format(agent=task.id))
     log.say(log.QUESTION)
     for line in formatted_questions(clarification.request.questions):
-        log.say(Redactor().text(line))
+        log.say(redactor.text(line))
 
 
 # --- answers go out with the next run -------------------------------------------------------------

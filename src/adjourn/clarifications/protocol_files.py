@@ -16,8 +16,13 @@ from adjourn.core.clarification import (
 )
 from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
-from adjourn.system.files import private_directory, read_owned, write_whole
-from adjourn.system.run_files import checkpoint_path, clarifications_directory
+from adjourn.system.files import (
+    checkpoint_path,
+    clarifications_directory,
+    private_directory,
+    read_owned,
+    write_whole,
+)
 from adjourn.system.yaml import NotYet
 
 LARGEST = 1 << 20

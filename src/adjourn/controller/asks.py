@@ -120,7 +120,7 @@ class Asks:
 
     def _find_reason(self, view: View, call: Call) -> Reason | NoReason:
         mark = self._context.processes.start_mark(call.id, place="")
-        if mark and not is_known(mark.place, call, view.told(call.task_id, limit=-1)):
+        if mark and not is_known(mark.place, call, view.newest_events(call.task_id, limit=-1)):
             why = "it was started before the store was set back, and may have run"
             return NoReason(why=why, ask=approval_of(view, call))
         return self._reasons.verify(view, call)

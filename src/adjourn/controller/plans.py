@@ -72,7 +72,7 @@ class Plans:
                 record,
                 {**record.items, spec.item or "": Begun(task_id=task.id, words=words)},
             )
-            return self._runs.claim_if_queued(tx, task, supervisor)
+            return self._runs.claim_if_queued(tx, task, supervisor, by=by)
 
     def begin_plan_anew(self, path: str, *, by: Principal) -> None:
         """Forget what was begun of a plan, so that all of it begins again.

@@ -69,8 +69,10 @@ class Verdict(StrEnum):
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """Who acts, as the channel says; never as a field of the message says."""
 
-    name: str  # `uid:N`, `db:LOGIN`, `key:NAME`, `webhook:NAME`, `file:uid:N`
+    name: str  # KIND:NAME, where the kind is one of core.authority.scopes.KINDS
     inside_run: str | None = None
+    # The user or login of the process that speaks for it, where that is not itself the principal
+    through: str | None = None
     key: str | None = None  # of a signer: the fingerprint of the key, `key:SHA256:...`
 
     @property
@@ -79,19 +81,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         return (self.name, self.key) if self.key else (self.name,)
 
     @property
-    def is_user(self) -> bool:
-        """Whether it is a user of this machine, or of a shared database, at a command line."""
-        return self.name.startswith(("uid:", "db:"))
-
-    @property
-    def is_signer(self) -> bool:
-        """Whether it is known by a signature that was verified."""
-        return self.name.startswith("key:")
-
-    @property
-    def is_human(self) -> bool:
-        """Whether a person is taken to be there; what is part of a run is none."""
-        return (self.is_user or self.is_signer) and self.inside_run is None
+    def kind(self) -> str:
+        """What stands before the colon of its name."""
+        return self.name.partition(":")[0]
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

@@ -49,6 +49,7 @@ def has_config() -> bool:
 WAY_OUT = "adjourn notify --check"
 KEYS = (
     "agent",
+    "acp",
     "notify",
     "principal",
     "person",

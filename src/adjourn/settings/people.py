@@ -16,7 +16,7 @@ _HOW = "see docs/how-to/four-eyes.md"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _FINGERPRINT = re.compile(r"key:SHA256:[A-Za-z0-9+/]{43}")
 _UID = re.compile(r"uid:(0|[1-9][0-9]{0,9})")
-_OTHER = re.compile(r"(key|db|webhook|web|telegram|token|passkey):[!-~][ -~]{0,254}")
+_OTHER = re.compile(r"(key|db|webhook|web|telegram|slack|token|passkey):[!-~][ -~]{0,254}")
 
 
 class PersonTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

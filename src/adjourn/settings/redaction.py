@@ -10,7 +10,7 @@ import msgspec
 from adjourn.core.errors import Misuse
 from adjourn.core.redact import Redactor
 from adjourn.settings.config import Config, read_config
-from adjourn.system.user_state import store_key
+from adjourn.system.machine import store_key
 
 _MOST = 100
 _LEAD = 64  # characters of a key: enough to know it by

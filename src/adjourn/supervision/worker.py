@@ -27,10 +27,9 @@ from adjourn.ports.store import Listener
 from adjourn.supervision.manifest_file import write_manifest
 from adjourn.supervision.shims import ActiveRun
 from adjourn.supervision.supervisor import Supervisor
-from adjourn.system.poll import Poll
-from adjourn.system.shortage import is_shortage
-from adjourn.system.signals import Signals
-from adjourn.views.commands import CommandWriter
+from adjourn.system.machine import is_shortage
+from adjourn.system.poll import Poll, Signals
+from adjourn.views.block import CommandWriter
 
 # Seconds before a start that failed is tried again: first, longest of a task, longest of a machine
 _BACKOFF, _LONGEST, _LONGEST_HOLD = 0.5, 60.0, 15.0

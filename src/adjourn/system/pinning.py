@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from adjourn.core.digest import sha256
-from adjourn.system.shortage import hinders_looking
+from adjourn.system.machine import hinders_looking
 
 DIGEST = "sha256:"
 LARGEST_SCRIPT = 1 << 20  # bytes of a shell script that is handed over in memory

@@ -6,8 +6,7 @@ from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, UncertainAsk, Verdic
 from adjourn.core.documents import is_resumable
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
-from adjourn.views.block import Block, Command, line
-from adjourn.views.commands import CommandWriter
+from adjourn.views.block import Block, CommandBlock, CommandWriter, line
 
 _DIGITS = 16  # of a digest
 
@@ -60,27 +59,28 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
                 for block in _settling(ask, commands, digest=_digest_if_edited(ask, scene))
             ]
             blocks += [
-                Command("Look at it:   ", commands("show", child)) for child in scene.waiting_on
+                CommandBlock("Look at it:   ", commands("show", child))
+                for child in scene.waiting_on
             ]
             if blocks and not any(isinstance(ask, UncertainAsk) for ask in scene.open_asks):
                 # Once all is settled: with the plan where the task's own work is done
                 plan = task.spec.plan if any(map(is_review, scene.open_asks)) else None
                 then = ("execute", plan) if plan else ("resume", task.id)
-                blocks.append(Command("Then:         ", commands(*then)))
+                blocks.append(CommandBlock("Then:         ", commands(*then)))
             return blocks
         case TaskState.PAUSED:
             first: Block = (
-                Command("Resume with: ", commands("resume", task.id, *_flags(scene)))
+                CommandBlock("Resume with: ", commands("resume", task.id, *_flags(scene)))
                 if _can_go_on(scene)
                 else line("It cannot be resumed: its agent had saved nothing yet.")
             )
-            return [first, Command("Restart with: ", commands("restart", task.id))]
+            return [first, CommandBlock("Restart with: ", commands("restart", task.id))]
         case TaskState.QUEUED:
-            return [Command("Start with:   ", commands("resume", task.id))]
+            return [CommandBlock("Start with:   ", commands("resume", task.id))]
         case TaskState.RUNNING:
-            return [Command("Wait with:    ", commands("wait", task.id))]
+            return [CommandBlock("Wait with:    ", commands("wait", task.id))]
         case TaskState.FAILED | TaskState.CANCELED:
-            return [Command("Restart with: ", commands("restart", task.id))]
+            return [CommandBlock("Restart with: ", commands("restart", task.id))]
         case TaskState.SUCCEEDED:
             return []
 
@@ -91,25 +91,25 @@ def _settling(ask: Ask, commands: CommandWriter, *, digest: str | None) -> list[
         case ApprovalAsk() if ask.terms.override:
             overriding = commands("approve", ask.id, "--override", "why it must run")
             return [
-                Command("Reject with:  ", commands("reject", ask.id)),
-                Command("Or override:  ", overriding),
+                CommandBlock("Reject with:  ", commands("reject", ask.id)),
+                CommandBlock("Or override:  ", overriding),
             ]
         case ApprovalAsk():
             # Of a call that somebody edited, an approval says which bytes it is for
             edited = ("--digest", digest[:_DIGITS]) if digest else ()
             return [
-                Command("Approve with: ", commands("approve", ask.id, *edited)),
-                Command("Reject with:  ", commands("reject", ask.id)),
+                CommandBlock("Approve with: ", commands("approve", ask.id, *edited)),
+                CommandBlock("Reject with:  ", commands("reject", ask.id)),
             ]
         case QuestionAsk():
             answer = commands("answer", ask.id, *_as_argument(_example(ask)))
-            return [Command("Answer with:  ", answer)]
+            return [CommandBlock("Answer with:  ", answer)]
         case UncertainAsk():
             call = f"{ask.task_id}.{ask.tool_call_id}"
             return [
-                Command("If it ran:     ", commands("settle", call, Verdict.IT_RAN)),
-                Command("If it did not: ", commands("settle", call, Verdict.IT_DID_NOT)),
-                Command("To run again:  ", commands("settle", call, Verdict.RUN_AGAIN)),
+                CommandBlock("If it ran:     ", commands("settle", call, Verdict.IT_RAN)),
+                CommandBlock("If it did not: ", commands("settle", call, Verdict.IT_DID_NOT)),
+                CommandBlock("To run again:  ", commands("settle", call, Verdict.RUN_AGAIN)),
             ]
         case _:
             assert_never(ask)

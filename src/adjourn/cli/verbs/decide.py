@@ -14,12 +14,12 @@ from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, NotAllowed, NotFound
 from adjourn.process.ancestry import enclosing_run
 from adjourn.settings.principals import secret_of_webhook
-from adjourn.system.clock import now
+from adjourn.system.machine import now
 
 _LARGEST = 1024 * 1024
 
 
-@verb("decide")
+@verb("decide", prints_whole=True)
 @click.argument("file", required=False, metavar="[FILE]")
 @click.option(
     "--webhook",
