@@ -148,8 +148,8 @@ def test_no_sql_of_a_login_adds_an_approval_of_somebody_else(staff: Staff) -> No
 def test_whoever_forges_events_settles_with_too_few_no_more_than_before(staff: Staff) -> None:
     """The events are of a login's own making: what counts is what the row holds."""
     from adjourn.core.trail.events import Event
-    from adjourn.stores.shapes import event_body
     from adjourn.stores.postgres.batch import SCHEMA
+    from adjourn.stores.shapes import event_body
 
     task, ask = staff.waiting()
     staff.bert.adjourn("approve", ask)
