@@ -191,7 +191,7 @@ NOBODYS = [
     "DELETE FROM absurd.queues",
     "SELECT absurd.create_queue('theirs')",
     "SELECT absurd.drop_queue('adjourn_default')",
-    "INSERT INTO adjourn.schema_version VALUES (4)",
+    "INSERT INTO adjourn.schema_version VALUES (6)",
     "ALTER TABLE adjourn.ask DISABLE TRIGGER guard",
     "DROP TRIGGER guard ON adjourn.ask",
     "SET session_replication_role = replica",

@@ -161,14 +161,15 @@ def _print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask
     by_ask = {receipt.ask: receipt for receipt in receipts}
     for ask, call in zip(settled, calls, strict=True):
         said = f": {visible(ask.reply)}" if ask.reply else ""
-        receipt = by_ask[ask.id]
+        receipt = by_ask.get(ask.id)
         counted = ask.count_words if isinstance(ask, ApprovalAsk) else None
         if counted:
             said = f": {counted}{said}"
         # One of several approvals leaves the ask open
         state = "recorded for" if ask.is_open else ask.state
         session.print(f"{state} {ask.id}{said}")
-        session.print(f"receipt {receipt.token} {receipt.level} by {visible(receipt.by)}")
+        if receipt:
+            session.print(f"receipt {receipt.token} {receipt.level} by {visible(receipt.by)}")
         if (ask.state is AskState.APPROVED or ask.is_open) and call:
             session.print("what would run:" if ask.is_open else "what runs:")
             session.show(call_blocks(call, cut=session.cut(call.task_id)))
