@@ -268,7 +268,9 @@ class PolicyGate:
         ask = approval_of(view, call)
         judgement = self._judge_by((began_under, today), task, COMMAND, call.body, seen)
         approved = (
-            approved_on(ask.terms) if ask else self._judge(began_under, task.spec, call.body, seen)
+            approved_on(ask.terms_met)
+            if ask
+            else self._judge(began_under, task.spec, call.body, seen)
         )
         changes = differences(shown.files, seen.files) if was_looked_at else []
         if grounds is Grounds.RULE and judgement.action is not Action.AUTO:
@@ -349,7 +351,7 @@ def _is_barred(
 def _is_outgrown(ask: ApprovalAsk | None, judgement: Judgement) -> bool:
     """Say whether what let an agent's call through would not let it through now."""
     if ask:
-        return is_stricter(judgement, than=approved_on(ask.terms))
+        return is_stricter(judgement, than=approved_on(ask.terms_met))
     return way_of(judgement, is_gated=False) is not Way.RUN
 
 

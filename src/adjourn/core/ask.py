@@ -172,6 +172,16 @@ class ApprovalAsk(AskFields, frozen=True, kw_only=True):
         return call_name(self.call, self.label)
 
     @property
+    def terms_met(self) -> Terms:
+        """The terms that its approvals meet: by these people, whoever else might have approved."""
+        people = self.terms.people
+        if people is None:
+            return self.terms
+        givers = {each.person for each in self.given}
+        met = tuple(person for person in people if person.name in givers)
+        return msgspec.structs.replace(self.terms, people=met)
+
+    @property
     def count_words(self) -> str | None:
         """How many approvals it has and who is missing; None if one from anybody settles it."""
         terms = self.terms
