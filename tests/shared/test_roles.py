@@ -361,7 +361,7 @@ def test_what_was_asked_counts_whatever_is_written_beside_it(
     forged = msgspec.msgpack.encode(
         {"gate": True, "terms": Terms(signed=True), "prompt": "Nothing special", "reply": None}
     )
-    statement = "SELECT adjourn.write_ask(no, state, call, expires_at, NULL, NULL, NULL, NULL, %s) FROM adjourn.ask"
+    statement = "SELECT adjourn.write_ask(no, state, call, expires_at, NULL, NULL, NULL, NULL, given, remind_at, %s) FROM adjourn.ask"
     with psycopg.connect(as_role("approver"), autocommit=True) as anna:
         anna.execute(f"{statement} WHERE state = 'pending'".encode(), [forged])
     with office.controller.store.read() as view:
@@ -493,7 +493,7 @@ FORGERIES = {
 }
 APPROVE = """
 SELECT adjourn.write_ask(
-    no, 'approved', call, expires_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, {}, NULL, body
+    no, 'approved', call, expires_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, {}, NULL, given, remind_at, body
 ) FROM adjourn.ask WHERE state = 'pending'
 """
 
