@@ -13,7 +13,7 @@ BEN = {"name": "ben", "principals": ["key:ben"]}
 
 def config(*people: object, teams: tuple[object, ...] = ()) -> Config:
     content = {"person": [ANNA, BEN, *people], "team": [*teams]}
-    return Config(path="/home/me/config.toml", content=content)
+    return Config(path="config.toml", content=content)
 
 
 def test_people_and_teams_are_read() -> None:
@@ -28,11 +28,11 @@ def test_people_and_teams_are_read() -> None:
     ("table", "why"),
     [
         ({"name": "Anna", "principals": ["key:x"]}, "`name` must have lower-case letters"),
-        ({"name": "аnna", "principals": ["key:x"]}, "`name` must have lower-case letters"),  # noqa: RUF001
+        ({"name": "аnna", "principals": ["key:x"]}, "`name` must have lower-case letters"),  # noqa: RUF001 -- Cyrillic letters
         ({"name": "anna", "principals": ["key:x"]}, "another is called anna already"),
         ({"name": "eve", "principals": ["key:ben"]}, "key:ben is ben already"),
         ({"name": "eve", "principals": ["key:Ben"]}, "key:Ben is ben already"),
-        ({"name": "eve", "principals": ["key:bеn"]}, "is none"),  # noqa: RUF001
+        ({"name": "eve", "principals": ["key:bеn"]}, "is none"),  # noqa: RUF001 -- Cyrillic letters
         ({"name": "eve", "principals": ["uid:01000"]}, "is none"),
         ({"name": "eve", "principals": ["uid:-1"]}, "is none"),
         ({"name": "eve", "principals": ["agent:claude"]}, "is none"),

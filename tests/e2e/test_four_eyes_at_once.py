@@ -26,7 +26,7 @@ def at_once(shell: Shell, *commands: list[str]) -> list[int]:
     return codes
 
 
-def test_two_who_approve_at_once_both_count(shell: Shell, team: Team) -> None:  # noqa: F811
+def test_two_who_approve_at_once_both_count(shell: Shell, team: Team) -> None:  # noqa: F811 -- the fixture
     """And of two processes of the same person one counts."""
     (ben, cleo) = (["--sign", team.signers.key(name)] for name in ("ben", "cleo"))
     for number in range(1, ROUNDS + 1):
@@ -45,7 +45,7 @@ def test_two_who_approve_at_once_both_count(shell: Shell, team: Team) -> None:  
 @pytest.mark.parametrize("other", ["reject", "edit"])
 def test_the_last_approval_and_a_rejection_or_an_edit_have_one_outcome(
     shell: Shell,
-    team: Team,  # noqa: F811
+    team: Team,  # noqa: F811 -- the fixture
     other: str,
 ) -> None:
     ben = ["--sign", team.signers.key("ben")]

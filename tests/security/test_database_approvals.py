@@ -142,7 +142,7 @@ def test_no_sql_of_a_login_adds_an_approval_of_somebody_else(staff: Staff) -> No
     with psycopg.connect(staff.urls["anna"], autocommit=True) as connection:
         for change in ("approvals = 1", "given = '[]'"):
             with pytest.raises(errors.InsufficientPrivilege):
-                connection.execute(f"UPDATE adjourn.ask SET {change}".encode())  # noqa: S608
+                connection.execute(f"UPDATE adjourn.ask SET {change}".encode())  # noqa: S608 -- the words of the test
 
 
 def test_whoever_forges_events_settles_with_too_few_no_more_than_before(staff: Staff) -> None:

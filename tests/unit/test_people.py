@@ -86,7 +86,7 @@ def test_one_approval_of_anybody_counts_no_people() -> None:
         ("approvals = true", "`approvals` must be a number"),
         ('approvals = "2"', "`approvals` must be a number"),
         ('approvers = ["Anna"]', "a name has lower-case letters"),
-        ('approvers = ["аnna"]', "a name has lower-case letters"),  # noqa: RUF001
+        ('approvers = ["аnna"]', "a name has lower-case letters"),  # noqa: RUF001 -- Cyrillic letters
         ('approvers = ["uid:0"]', "a name has lower-case letters"),
         ("approvers = []", "must be a list of names"),
         ('approvers = "anna"', "must be a list of names"),
