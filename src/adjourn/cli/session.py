@@ -9,7 +9,6 @@ from typing import TextIO
 
 from adjourn.cli.terminal import print_exactly, print_warning, printed, speak_utf8
 from adjourn.controller.decisions import Decisions
-from adjourn.core import exits
 from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, NotFound, NothingRecorded, StoreRefused
 from adjourn.core.text.render import Cut, prose
@@ -284,11 +283,6 @@ class Session:
             is_ours = way_out.startswith("adjourn ")
             shown = [CommandBlock("  try: ", way_out)] if is_ours else lines([f"  try: {way_out}"])
             print_warning(printed(shown, sys.stderr))
-
-
-def checked_exit_code(code: int) -> int:
-    """Return an exit code that has a meaning."""
-    return code if code in exits.MEANINGS or code > exits.PAUSED else exits.FAILED
 
 
 @cache

@@ -244,7 +244,7 @@ _NOT_A_PERSONS = frozenset({PauseReason.UNAVAILABLE, PauseReason.LIMIT_REACHED})
 
 def manifest_of(scene: Scene, *, hint: str) -> Manifest:
     """Say how a task stands; `hint` is the command that goes on."""
-    task, run = scene.task, scene.run
+    task, run, report = scene.task, scene.run, scene.report
     manifest = Manifest(
         outcome=_OUTCOMES[task.state],
         task_id=task.id,
@@ -253,7 +253,9 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         session_id=(run.session_ref if run else None) or task.session_id,
         state=task.state,
         waiting_on=scene.waiting_on,
-        usage=_usage(scene.report),
+        usage=UsageDoc(run=report.spent, task=report.task or report.spent)
+        if report
+        else msgspec.UNSET,
         asks=tuple(
             ask_doc(
                 ask,
@@ -287,10 +289,6 @@ def _call_doc(call: Call, scene: Scene) -> CallDoc:
         fate=Fate.NOT_MADE if is_unmade else Fate(call.state.value),
         arguments=arguments_of(call.body) if is_unmade else msgspec.UNSET,
     )
-
-
-def _usage(report: Report | None) -> UsageDoc | msgspec.UnsetType:
-    return UsageDoc(run=report.spent, task=report.task or report.spent) if report else msgspec.UNSET
 
 
 def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
@@ -328,19 +326,17 @@ def _reason(scene: Scene) -> ReasonDoc:
                 questions.append(QuestionDoc(question_id=ask.id, text=ask.prompt, choices=()))
             case _:
                 assert_never(ask)
+    if scene.task.state is TaskState.PAUSED:
+        kind = PauseType(pause_cause(scene.task, scene.run))
+    elif scene.waiting_on and not scene.open_asks:
+        kind = PauseType.WAITING_ON
+    else:
+        kind = PauseType.TOOL_APPROVAL_REQUIRED if calls else PauseType.INPUT_REQUIRED
     return ReasonDoc(
-        type=_reason_type(scene, has_approvals=bool(calls)),
+        type=kind,
         pending_tool_calls=tuple(calls),
         questions=tuple(questions),
     )
-
-
-def _reason_type(scene: Scene, *, has_approvals: bool) -> PauseType:
-    if scene.task.state is TaskState.PAUSED:
-        return PauseType(pause_cause(scene.task, scene.run))
-    if scene.waiting_on and not scene.open_asks:
-        return PauseType.WAITING_ON
-    return PauseType.TOOL_APPROVAL_REQUIRED if has_approvals else PauseType.INPUT_REQUIRED
 
 
 def pause_cause(task: Task, run: Run | None) -> PauseReason:

@@ -11,7 +11,7 @@ from typing import Self
 
 from adjourn.process.identity import look_at
 
-_NAME = re.compile(r"adjourn-(?P<pid>\d+)-(?P<start_time>\d+)")
+SHIM_GROUP = re.compile(r"adjourn-(?P<pid>\d+)-(?P<start_time>\d+)")
 _MOUNTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 _PATIENCE = 0.5  # seconds; the kernel needs a moment to see off the last member
 _PAUSE = 0.001
@@ -47,17 +47,10 @@ def name_of(pid: int, start_time: int) -> str:
     return f"adjourn-{pid}-{start_time}"
 
 
-def enclosing_group() -> str | None:
-    """Return the control group of a shim that this process is in, if any, by its name."""
-    return next(
-        (name for name in (membership("self") or "").split("/") if _NAME.fullmatch(name)), None
-    )
-
-
 def remove_stale(folder: str) -> None:
     """Remove the groups that killed shims left, unless somebody is still in there."""
     for name in os.listdir(folder):
-        maker = _NAME.fullmatch(name)
+        maker = SHIM_GROUP.fullmatch(name)
         seen = look_at(int(maker["pid"])) if maker else None
         is_alive = maker and seen and seen.start_time == int(maker["start_time"])
         if maker and not is_alive:

@@ -9,7 +9,7 @@ import msgspec
 
 from adjourn.core.errors import Misuse
 from adjourn.core.redact import Redactor
-from adjourn.settings.config import Config, read_config
+from adjourn.settings.config import read_config
 from adjourn.system.machine import store_key
 
 _MOST = 100
@@ -22,16 +22,7 @@ def open_redactor() -> Redactor:
 
     Where the user's patterns cannot be used, nothing is copied at all.
     """
-    return Redactor(_patterns(read_config()) + _key_patterns())
-
-
-def _key_patterns() -> list[str]:
-    """Return what finds the key of the store, if one was given."""
-    key = store_key() or ""
-    return [re.escape(key[:_LEAD]) + (r"\S*" if len(key) > _LEAD else "")] if key else []
-
-
-def _patterns(config: Config) -> list[str]:
+    config = read_config()
     try:
         patterns = msgspec.convert(config.content.get("redact", []), list[str])
     except msgspec.ValidationError:
@@ -44,4 +35,6 @@ def _patterns(config: Config) -> list[str]:
             f"{config.path}: `redact` has {len(patterns)} patterns, more than {_MOST}",
             way_out=_WAY_OUT,
         )
-    return patterns
+    if key := store_key():  # the store's own is a secret, too
+        patterns.append(re.escape(key[:_LEAD]) + (r"\S*" if len(key) > _LEAD else ""))
+    return Redactor(patterns)

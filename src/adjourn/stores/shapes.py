@@ -141,12 +141,8 @@ class Column(NamedTuple):
     decode: Callable[[Any], Any]
 
 
-def _encode_process(shim: ProcessId) -> str:
-    return msgspec.json.encode(shim).decode()
-
-
 HEXADECIMAL = Column(bytes.fromhex, bytes.hex)  # digests: half as long as bytes
-PROCESS = Column(_encode_process, _processes.decode)
+PROCESS = Column(lambda shim: msgspec.json.encode(shim).decode(), _processes.decode)
 FLAG = Column(int, bool)
 SPEC = Column(spec_body, spec_of)
 # What damaged bytes and columns make of a decoder, whatever they are
@@ -200,10 +196,9 @@ class Shape(Generic[Value]):
 
     def value(self, columns: Iterable[Any], *bodies: bytes, **known: Any) -> Value:
         """Put a value together, or raise UnreadableRow with its name."""
-        return self.made(self._convert, columns, *bodies, **known)
-
-    def _convert(self, fields: Fields) -> Value:
-        return msgspec.convert(fields, self._kind)
+        return self.made(
+            lambda fields: msgspec.convert(fields, self._kind), columns, *bodies, **known
+        )
 
     def made(
         self,
