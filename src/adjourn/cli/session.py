@@ -236,7 +236,7 @@ class Session:
         """Return what takes secrets out of copies; the user's patterns are read once."""
         if self._redactor is None:
             # Most commands print no copy (bench start)
-            from adjourn.settings.redaction import open_redactor
+            from adjourn.settings.config import open_redactor
 
             self._redactor = open_redactor()
         return self._redactor

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import sha256
 
 import msgspec
 
@@ -28,7 +29,6 @@ from adjourn.controller.transaction import (
 )
 from adjourn.core.ask import ApprovalAsk, Ask, Principal, Terms
 from adjourn.core.call import COMMAND, Call, command_body, command_of, digest_of, grant_of
-from adjourn.core.digest import sha256
 from adjourn.core.errors import (
     Conflict,
     Misuse,
@@ -475,7 +475,7 @@ def _task_in_workspace(view: View, task: Task) -> Task | None:
     """Return the task of a plan that keeps another task of a plan out of its workspace."""
     if task.spec.plan is None:
         return None
-    name = sha256(task.spec.workspace.encode("utf-8", "backslashreplace")).hex()
+    name = sha256(task.spec.workspace.encode("utf-8", "backslashreplace")).hexdigest()
     # Of two who look at the same moment, one waits here for the other
     WORKSPACE.read(view, name)
     for other in view.running():

@@ -7,6 +7,7 @@ process.ancestry, which short commands read.)
 """
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -18,7 +19,6 @@ from adjourn.core.authority.signed import Signed
 from adjourn.core.call import Call
 from adjourn.core.clarification import Clarification
 from adjourn.core.diffstat import Noted
-from adjourn.core.digest import sha256
 from adjourn.core.errors import UnreadableRow
 from adjourn.core.plan.plan import Record
 from adjourn.core.resumption import FollowUp
@@ -197,4 +197,4 @@ USED_ONCE = SharedDocument("", bytes, bytes)  # and the name of a decision that 
 
 def plan_key(path: str) -> str:
     """Return the key of a plan, which is known by its path."""
-    return sha256(path.encode()).hex()
+    return sha256(path.encode()).hexdigest()

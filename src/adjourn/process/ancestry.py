@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from adjourn.process.cgroup import SHIM_GROUP, membership
-from adjourn.process.identity import boot_id
+from adjourn.process.identity import SHIM_GROUP, boot_id, membership
 
 PLACES = "places"  # the name of the shared document that lists where people use the store from
 _MOST = 8

@@ -5,13 +5,13 @@ What SQL compares is a column. All other fields are one body, so that a new fiel
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from hashlib import sha256
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from adjourn.core.ask import ApprovalAsk, Ask, AskKind, QuestionAsk, Terms, UncertainAsk
 from adjourn.core.call import Word, exact, portable
-from adjourn.core.digest import sha256
 from adjourn.core.errors import UnreadableRow
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds, ProcessId, Spec
@@ -124,7 +124,7 @@ def prefix_range(prefix: str) -> tuple[str | None, str | None]:
 
 def short_digest(key: str) -> bytes:
     """Return enough of a digest to tell the keys of one run apart."""
-    return sha256(key.encode("utf-8", "surrogatepass"))[:16]
+    return sha256(key.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 Value = TypeVar("Value", bound=msgspec.Struct)

@@ -39,7 +39,7 @@ from adjourn.core.errors import EditIgnored, Misuse, NotInsideARun, Rejected
 from adjourn.core.kept_documents import SAVED
 from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
-from adjourn.settings.redaction import open_redactor
+from adjourn.settings.config import open_redactor
 from adjourn.settings.supervision import read_settings
 from adjourn.system.machine import now
 from adjourn.system.poll import Poll

@@ -18,7 +18,7 @@ from adjourn.core.text.render import spelled
 from adjourn.core.trail.events import Event
 from adjourn.supervision.workspace_notes import head_at_pause, note_changes, note_left
 from adjourn.views.block import CommandWriter
-from adjourn.views.next_step import resume_hint
+from adjourn.views.task import resume_hint
 from adjourn.wiring import has_responses
 from adjourn.wiring.runners import check_resumability
 from adjourn.workspace.git import changed_since, head_of

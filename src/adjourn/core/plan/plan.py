@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from hashlib import sha256
 from typing import Literal
 
 import msgspec
 
 from adjourn.core.call import canonical, portable
-from adjourn.core.digest import sha256
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 
@@ -64,7 +64,7 @@ def words_of(plan: Plan, item: Item) -> str:
         bool(item.pause_on_approval),
         portable(plan.workspace),
     ]
-    return sha256(canonical(words)).hex()
+    return sha256(canonical(words)).hexdigest()
 
 
 class ItemState(StrEnum):
