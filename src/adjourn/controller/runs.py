@@ -151,12 +151,7 @@ class Runs:
                 f"call {call.id} was started before the store was set back, and still runs",
                 way_out=f"wait until it has ended, then: adjourn resume {task.id}",
             )
-        if other := _task_in_workspace(tx.rows, task):
-            sentence = (
-                f"task {other.id} is running in {task.spec.workspace}:"
-                " of a plan one task runs at a time"
-            )
-            raise WorkspaceBusy(sentence, way_out=f"adjourn wait {other.id}")
+        require_free_workspace(tx.rows, task)
 
         call = tx.move(call, CallMove.CLAIM, claimed_by=supervisor)
         run = tx.new_run(task, call=call.number, supervisor=supervisor)
@@ -448,6 +443,16 @@ class Runs:
                     tx.move_call(ask.task_id, ask.call, CallMove.EXPIRE)
             task_ids = dict.fromkeys(ask.task_id for ask in expired)
             return [tx.go_on(tx.rows.task(task_id), by=ADJOURN) for task_id in task_ids]
+
+
+def require_free_workspace(view: View, task: Task) -> None:
+    """Refuse a task of a plan while another one runs in its workspace."""
+    if other := _task_in_workspace(view, task):
+        sentence = (
+            f"task {other.id} is running in {task.spec.workspace}:"
+            " of a plan one task runs at a time"
+        )
+        raise WorkspaceBusy(sentence, way_out=f"adjourn wait {other.id}")
 
 
 def _task_in_workspace(view: View, task: Task) -> Task | None:

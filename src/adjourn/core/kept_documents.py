@@ -181,6 +181,10 @@ POLICY = SharedDocument("policy:", bytes, bytes)  # and its digest
 PLAN = SharedDocument(
     "plan:", msgspec.json.encode, lambda body: msgspec.json.decode(body, type=Record)
 )
+# And the id of an item: the newest task that was begun for it, by the path of its plan
+ITEM = SharedDocument(
+    "item:", msgspec.json.encode, lambda body: msgspec.json.decode(body, type=dict[str, str])
+)
 # And the digest of its path. It is never kept: whoever reads it holds it, so that of two tasks of
 # plans that begin at the same moment one waits for the other.
 WORKSPACE = SharedDocument("workspace:", bytes, bytes)
