@@ -163,6 +163,7 @@ FOLLOW_UPS = _json("follow_ups", list[FollowUp])  # what people said to an agent
 BEGAN = _number("began")  # how many messages belong to sessions before the last restart
 HEAD = _raw("head")  # what its workspace had checked out at a pause (supervision.workspace_notes)
 BEFORE = _raw("before")  # its workspace before it began (workspace.sketch)
+LEFT = _raw("left:")  # and a run's number: its workspace when that run ended (workspace.sketch)
 CHANGES = _json("changes", Noted)  # what it changed, when its work was done
 
 
