@@ -41,7 +41,7 @@ class ToolServer:
         """Return the tools with their schemas."""
         return describe_tools()
 
-    def call(self, name: str, arguments: Json, request: Request) -> Any:
+    def call(self, name: str, arguments: Json, request: Request) -> Json | Waiting:
         """Call a tool. What can be expected to fail is a result that says so, and what helps."""
         tool = TOOLS.get(name)
         if tool is None:
