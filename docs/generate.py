@@ -365,9 +365,9 @@ DOCUMENTS = {
     "cancel": "Manifest",
     "settle": "Manifest",
     "execute": "as `plan show`",
-    "plan show": "`schema_version`, `outcome`, which is completed, paused or failed, `plan` and `workspace`, both as paths, "
+    "plan show": "`schema_version`, `outcome`, which is completed, paused or failed, `plan` and `workspace`, both as paths, `is_held`, which is true after a pause until somebody says `execute` or `resume`, "
     "`resume_hint`, the command that goes on, and `tasks`, of each its `id` in the plan, `state`, `task_id`, `runner`, `needs`, "
-    "`lacks`, those of its needs that are not done, `in_review`, `is_changed`, `message` and `resume_hint`",
+    "`lacks`, those of its needs that are not done, `in_review`, `is_changed`, `calls_not_made`, `message` and `resume_hint`",
     "inbox": "`schema_version`, `count` of all open asks, `snoozed`, how many of them sleep, `asks`, a list of AskDoc, "
     "and `paused`, a list of PausedDoc; with --everywhere each has its store, and a list stores says which were read",
     "snooze": "`schema_version`, `outcome` (`recorded`) and `asks`, a list of AskDoc",
@@ -532,6 +532,8 @@ MEANINGS = {
     "RunDoc.signal": "The signal that ended it.",
     "RunDoc.message": "Its last line, or why it failed.",
     "RunDoc.usage": "What the model took in it.",
+    "RunDoc.plan": "of a task of a plan, the path of the plan",
+    "RunDoc.plan_task_id": "and the id of the task in that plan",
     "Failure.schema_version": "The version of this shape.",
     "Failure.outcome": "Always `failed`.",
     "Failure.error": "What went wrong.",

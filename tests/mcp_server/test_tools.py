@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.shell import Shell, until
-from tests.mcp_server.host import MODERN, Host, Json, events
+from tests.mcp_server.host import MODERN, Host, events
 
 
 def test_a_parent_starts_sees_the_pause_approves_and_gets_the_result(
@@ -157,7 +157,7 @@ def test_bad_input_gets_a_sentence_and_the_server_goes_on(shell: Shell, host: Ho
     }
     for words, (tool, arguments) in expected.items():
         assert words in host.refused(tool, **arguments), words
-    errors: list[tuple[bytes | Json, int]] = [
+    errors: list[tuple[bytes, int]] = [
         (b"{broken", -32700),
         (b"[]", -32600),
         (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600),

@@ -159,12 +159,7 @@ class Runs:
                 f"call {call.id} was started before the store was set back, and still runs",
                 way_out=f"wait until it has ended, then: adjourn resume {task.id}",
             )
-        if other := _task_in_workspace(tx.rows, task):
-            sentence = (
-                f"task {other.id} is running in {task.spec.workspace}:"
-                " of a plan one task runs at a time"
-            )
-            raise WorkspaceBusy(sentence, way_out=f"adjourn wait {other.id}")
+        require_free_workspace(tx.rows, task)
 
         call = tx.move(call, CallMove.CLAIM, claimed_by=supervisor)
         run = tx.new_run(task, call=call.number, supervisor=supervisor)
@@ -469,6 +464,16 @@ def _require_startable(view: View, task: Task) -> None:
             way_out=f"adjourn wait {task.id}",
         )
     state_after(task, Move.START)
+
+
+def require_free_workspace(view: View, task: Task) -> None:
+    """Refuse a task of a plan while another one runs in its workspace."""
+    if other := _task_in_workspace(view, task):
+        sentence = (
+            f"task {other.id} is running in {task.spec.workspace}:"
+            " of a plan one task runs at a time"
+        )
+        raise WorkspaceBusy(sentence, way_out=f"adjourn wait {other.id}")
 
 
 def _task_in_workspace(view: View, task: Task) -> Task | None:

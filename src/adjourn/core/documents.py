@@ -207,6 +207,9 @@ class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signal: int | None = None
     message: str | None = None
     usage: Spent | None = None
+    # Of a task of a plan: the plan, and the task's own id in it
+    plan: str | None = None
+    plan_task_id: str | None = None
 
 
 class ItemDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -458,6 +461,8 @@ def run_doc(
         signal=run.signal,
         message=run.message,
         usage=report.spent if report else None,
+        plan=task.spec.plan,
+        plan_task_id=task.spec.item,
     )
 
 

@@ -164,6 +164,7 @@ FOLLOW_UPS = _json("follow_ups", list[FollowUp])  # what people said to an agent
 BEGAN = _number("began")  # how many messages belong to sessions before the last restart
 HEAD = _raw("head")  # what its workspace had checked out at a pause (supervision.workspace_notes)
 BEFORE = _raw("before")  # its workspace before it began (workspace.sketch)
+LEFT = _raw("left:")  # and a run's number: its workspace when that run ended (workspace.sketch)
 CHANGES = _json("changes", Noted)  # what it changed, when its work was done
 
 
@@ -183,11 +184,15 @@ POLICY = SharedDocument("policy:", bytes, bytes)  # and its digest
 PLAN = SharedDocument(
     "plan:", msgspec.json.encode, lambda body: msgspec.json.decode(body, type=Record)
 )
+# And the id of an item: the newest task that was begun for it, by the path of its plan
+ITEM = SharedDocument(
+    "item:", msgspec.json.encode, lambda body: msgspec.json.decode(body, type=dict[str, str])
+)
 # And the digest of its path. It is never kept: whoever reads it holds it, so that of two tasks of
 # plans that begin at the same moment one waits for the other.
 WORKSPACE = SharedDocument("workspace:", bytes, bytes)
 # For which tasks agents may decide that did not start them
-DELEGATIONS = SharedDocument(
+DELEGATIONS: SharedDocument[tuple[Delegation, ...]] = SharedDocument(
     "delegations",
     msgspec.json.encode,
     lambda body: msgspec.json.decode(body, type=tuple[Delegation, ...]),

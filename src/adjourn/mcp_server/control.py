@@ -227,11 +227,15 @@ class Control:
         return self.shown.brief(task_id)
 
     def _leave_open(self, task_id: str) -> None:
-        """Note that the run that we are part of was told of a child that is not done."""
-        if self._parent_run is None or task_id in self._left_open:
+        """Note that the run that we are part of was told whether a child of it is done."""
+        if self._parent_run is None:
             return
         task = self.controller.decisions.find_task(task_id)
-        if task.state not in ENDED and task.parent_task == task_of_run(self._parent_run):
+        if task.parent_task != task_of_run(self._parent_run):
+            return
+        if task.state in ENDED:
+            self.controller.tasks.close_left(self._parent_run, task)
+        elif task_id not in self._left_open:
             self.controller.tasks.leave_open(self._parent_run, task)
             self._left_open.add(task_id)
 

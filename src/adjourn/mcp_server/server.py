@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
 
 import msgspec
 
@@ -47,9 +46,11 @@ class ToolServer:
         tool = TOOLS.get(name)
         if tool is None:
             raise Refused(INVALID_PARAMS, f"there is no tool {name}: {', '.join(TOOLS)}")
-        return self.finish(lambda: self._call(name, tool, arguments, request))
+        result = self.finish(lambda: self._call(name, tool, arguments, request))
+        assert result is not None  # noqa: S101 -- only a wait that is not over returns nothing
+        return result
 
-    def _call(self, name: str, tool: Tool, arguments: Json, request: Request) -> Any:
+    def _call(self, name: str, tool: Tool, arguments: Json, request: Request) -> Json | Waiting:
         try:
             given = msgspec.convert(arguments, tool.arguments)
         except msgspec.ValidationError as error:
@@ -64,7 +65,7 @@ class ToolServer:
             )
         return self.control.call(name, given, request)
 
-    def finish(self, act: Callable[[], "Json | Waiting | None"]) -> Any:
+    def finish(self, act: Callable[[], Json | Waiting | None]) -> Json | Waiting | None:
         """Return what a tool returns as a result of the protocol; a wait stays one."""
         try:
             outcome = act()

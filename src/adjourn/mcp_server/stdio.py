@@ -227,6 +227,6 @@ class StdioServer:
             result = self._server.finish(lambda: wait.result(is_late=is_late))
         except StoreProblem:
             return  # it is looked at again
-        if result is not None:
+        if isinstance(result, dict):
             del self._waits[name]
             self._send(self._connection.reply(request, result))

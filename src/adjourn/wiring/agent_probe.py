@@ -6,7 +6,7 @@ from functools import partial
 from adjourn.process.linux import die_with
 from adjourn.runners.acp.options import read_options
 from adjourn.runners.acp.probe import probe_agent
-from adjourn.runners.acp.probed import Verdict, keep_probe
+from adjourn.runners.acp.probed import Seen, keep_probe
 from adjourn.runners.driver import StopRequest
 from adjourn.wiring.doctor import CheckResult
 from adjourn.wiring.runners import config_table
@@ -25,9 +25,9 @@ def probe(name: str) -> list[CheckResult]:
     found = [
         CheckResult(
             check=what,
-            fine=verdict is not Verdict.ACTS,
+            fine=verdict is not Seen.ACTS,
             says=verdict.value,
-            remedy=other if verdict is Verdict.ACTS else None,
+            remedy=other if verdict is Seen.ACTS else None,
         )
         for what, verdict in seen.verdicts.items()
     ]

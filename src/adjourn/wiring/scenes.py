@@ -128,7 +128,13 @@ def redacted_progress(progress: Progress, redactor: Redactor) -> Progress:
     """Return a plan's state without secrets in the messages of its tasks."""
     replace = msgspec.structs.replace
     stands = tuple(
-        replace(stand, task=redactor.task(stand.task)) if stand.task else stand
+        replace(
+            stand,
+            task=redactor.task(stand.task),
+            unmade=tuple(redactor.call(call) for call in stand.unmade),
+        )
+        if stand.task
+        else stand
         for stand in progress.stands
     )
     return replace(progress, stands=stands)

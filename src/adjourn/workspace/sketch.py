@@ -91,7 +91,30 @@ def compare(before: Sketches, now: Sketches) -> Diffstat:
     return Diffstat(files=by_path(changes), is_whole=before.is_whole and now.is_whole)
 
 
-def _differ(old: Sketch, new: Sketch) -> bool:
+def rebase(before: Sketches, left: Sketches, now: Sketches) -> Sketches:
+    """Return what was there before a task, as if others had made their changes before it.
+
+    `left` is the workspace as the task left it, `now` as it finds it again. A file that both have
+    changed stays as it was before the task: it is the task's. A look that was cut short tells
+    nothing of what is missing in it.
+    """
+    if not (left.is_whole and now.is_whole):
+        return before
+    files = dict(before.files)
+    for path in left.files.keys() | now.files.keys():
+        first, old, new = (each.files.get(path) for each in (before, left, now))
+        if not _differ(old, new) or _differ(first, old):
+            continue
+        if new is None:
+            files.pop(path, None)
+        else:
+            files[path] = new
+    return Sketches(at=before.at, files=files, is_whole=before.is_whole)
+
+
+def _differ(old: Sketch | None, new: Sketch | None) -> bool:
+    if old is None or new is None:
+        return old is not new
     if old.digest and new.digest:
         return old.digest != new.digest
     return (old.size, old.changed) != (new.size, new.changed)

@@ -10,7 +10,7 @@ from adjourn.core.states import CallState
 from adjourn.ports.drive import Drive
 from adjourn.runners.acp import words
 from adjourn.runners.acp.memory import MemoryKeeper
-from adjourn.runners.acp.protocol import ToolCall, WantedCall
+from adjourn.runners.acp.protocol import AgentCall, WantedCall
 from adjourn.runners.call_batch import Decided, HandedOut, Member, judge_batch
 
 
@@ -22,7 +22,7 @@ class HeldCalls:
         self._keeper = keeper
         self._handed_out = HandedOut(drive)
         # By its item, the members of a call that stands for several, and how each has ended
-        self._members: dict[str, dict[str, ToolCall | None]] = {}
+        self._members: dict[str, dict[str, AgentCall | None]] = {}
 
     def proposed(self, wanted: WantedCall, *, said: str | None = None) -> Proposed:
         """Return a call as it is put before the policy; `said` are the model's last words."""
@@ -95,7 +95,7 @@ class HeldCalls:
         names = [each.held.call.tool_call_id for each in self._approved() if each.held.call]
         self._keeper.remember(held=tuple(names), made=())
 
-    def end(self, call: ToolCall) -> bool:
+    def end(self, call: AgentCall) -> bool:
         """Close a call that has ended; return whether it was one that had been handed out."""
         name, ended = call.tool_call_id, [call]
         for item, members in self._members.items():

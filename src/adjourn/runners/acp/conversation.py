@@ -10,10 +10,10 @@ from adjourn.core.errors import AdjournError
 from adjourn.core.text.json_text import decode_unambiguous
 from adjourn.runners.acp.options import Setup
 from adjourn.runners.acp.protocol import (
+    AgentCall,
     Id,
     Permission,
     Stopped,
-    ToolCall,
     Usage,
     WantedCall,
     wanted_call,
@@ -51,7 +51,7 @@ class RequestBatch(msgspec.Struct, frozen=True):
 class CallEnded(msgspec.Struct, frozen=True):
     """The agent says how a call ended."""
 
-    call: ToolCall
+    call: AgentCall
 
 
 class ModeChanged(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ class Conversation:
         self._heard_at = time.monotonic()
         self._text = ""
         self._asked: set[str] = set()  # the calls that the agent asked about
-        self.calls: dict[str, ToolCall] = {}
+        self.calls: dict[str, AgentCall] = {}
         self.message: str | None = None
         self.has_begun = False  # whether anything came of the newest prompt
         self.has_result = False  # whether the turn said or did something
@@ -106,7 +106,7 @@ class Conversation:
         self.has_begun = self.has_result = False
         self._turn = self._session.begin_turn(text)
 
-    def was_asked(self, call: ToolCall) -> bool:
+    def was_asked(self, call: AgentCall) -> bool:
         """Say whether the agent asked before it made a call."""
         return call.tool_call_id in self._asked
 
@@ -155,7 +155,7 @@ class Conversation:
         long = self._setup.agent.asks_at_once or not is_told
         return waited >= (_BATCH if long else quiet)
 
-    def _joined(self, asked: Permission) -> ToolCall:
+    def _joined(self, asked: Permission) -> AgentCall:
         """Return a call with what its updates told before it was asked about."""
         call = asked.tool_call
         known = self.calls.get(call.tool_call_id)
@@ -176,7 +176,7 @@ class Conversation:
         self._requests = {}
         return RequestBatch(tuple(found))
 
-    def _waits(self, call: ToolCall) -> bool:
+    def _waits(self, call: AgentCall) -> bool:
         return call.status in {"pending", None} and not self.was_asked(call)
 
     def _take(self, message: Message) -> None:
@@ -245,7 +245,7 @@ class Conversation:
                 case "agent_thought_chunk":
                     self.has_begun = True
                 case "tool_call" | "tool_call_update":
-                    self._take_call(msgspec.convert(update, ToolCall))
+                    self._take_call(msgspec.convert(update, AgentCall))
                 case "current_mode_update":
                     self._events.append(ModeChanged(str(update.get("currentModeId"))))
                 case "usage_update":
@@ -257,7 +257,7 @@ class Conversation:
         except (msgspec.MsgspecError, LookupError, TypeError, ValueError):
             return  # nothing that is told there lets a call run
 
-    def _take_call(self, call: ToolCall) -> None:
+    def _take_call(self, call: AgentCall) -> None:
         self.has_begun = True
         self._flush()
         known = self.calls.get(call.tool_call_id)

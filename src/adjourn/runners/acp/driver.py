@@ -28,8 +28,8 @@ from adjourn.runners.acp.options import setup_of
 from adjourn.runners.acp.probed import require_probed
 from adjourn.runners.acp.protocol import (
     SHOWS_NO_MORE,
+    AgentCall,
     Permission,
-    ToolCall,
     WantedCall,
     wanted_call,
 )
@@ -241,7 +241,7 @@ class AcpDriver:
         chosen = {"outcome": {"outcome": "selected", "optionId": yes}}
         session.answer(wanted.request, chosen if yes else wanted.permission.refusal)
 
-    def _take_ended(self, talk: Conversation, call: ToolCall) -> None:
+    def _take_ended(self, talk: Conversation, call: AgentCall) -> None:
         """Close a call; one that had an effect and was never asked about ends the run."""
         is_ours = self._calls.end(call) or talk.was_asked(call)
         agent = self._setup.agent

@@ -22,7 +22,7 @@ from adjourn.runners.acp.conversation import (
     TurnEnded,
 )
 from adjourn.runners.acp.options import Setup
-from adjourn.runners.acp.probed import Probe, Verdict
+from adjourn.runners.acp.probed import Probe, Seen
 from adjourn.runners.acp.session import AgentSession
 from adjourn.runners.channel import Gone, Silent
 from adjourn.runners.driver import StopRequest
@@ -84,15 +84,15 @@ def probe_agent(
             )
             version = session.greet()
             session.open(None, is_gated=False, servers=(server,))
-            talk, verdicts = Conversation(session, setup), dict[str, Verdict]()
+            talk, verdicts = Conversation(session, setup), dict[str, Seen]()
             for what, text in _TOLD.items():
                 talk.begin_turn(f"{_HEAD} {text.format(told[what])}")
                 has_asked = _turn_down(session, talk, deadline=time.monotonic() + seconds)
                 time.sleep(_SETTLES)
                 if os.path.exists(marks[what]):
-                    verdicts[what] = Verdict.ACTS
+                    verdicts[what] = Seen.ACTS
                 else:
-                    verdicts[what] = Verdict.ASKS if has_asked else Verdict.REFUSES
+                    verdicts[what] = Seen.ASKS if has_asked else Seen.REFUSES
         return Probe(
             name=setup.name,
             version=version,

@@ -99,7 +99,7 @@ class Stopped(msgspec.Struct, frozen=True, rename="camel"):
     usage: Usage | None = None
 
 
-class ToolCall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class AgentCall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A call of an agent, as far as its updates have told."""
 
     tool_call_id: str
@@ -111,7 +111,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     raw_input: Any = None
     raw_output: Any = None
 
-    def joined(self, newer: "ToolCall") -> "ToolCall":
+    def joined(self, newer: "AgentCall") -> "AgentCall":
         """Return the call with what a newer update tells of it."""
         told = {
             name: value
@@ -168,7 +168,7 @@ class Permission(msgspec.Struct, frozen=True, rename="camel"):
     """A request to make a call."""
 
     session_id: str
-    tool_call: ToolCall
+    tool_call: AgentCall
     options: tuple[Option, ...] = ()
 
     @property
@@ -217,7 +217,7 @@ def is_careless(mode: str) -> bool:
 
 
 def wanted_call(
-    request: Id, permission: Permission, calls: Sequence[ToolCall], *, agent: Agent
+    request: Id, permission: Permission, calls: Sequence[AgentCall], *, agent: Agent
 ) -> WantedCall:
     """Return what a request is about: what would run, and beside it what the agent calls it.
 
@@ -255,7 +255,7 @@ def wanted_call(
     )
 
 
-def _shown(call: ToolCall, agent: Agent) -> tuple[str, dict[str, Any]]:
+def _shown(call: AgentCall, agent: Agent) -> tuple[str, dict[str, Any]]:
     """Return the tool and the arguments of a call, as policies and people read them."""
     raw = call.raw_input
     if isinstance(raw, dict) and call.kind in {"execute", None} and _is_command(raw.get("command")):
