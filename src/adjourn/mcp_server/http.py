@@ -7,7 +7,6 @@ it lasts, then the reply. The web application mounts it; it needs the extra `web
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import local
 from typing import Any
 
 import msgspec
@@ -32,7 +31,6 @@ from adjourn.mcp_server.server import ToolServer
 
 _LARGEST = 4 * 1024 * 1024
 _PROGRESS = 15.0
-_THREADS = 4
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 # The principal of a request, by its bearer token; None refuses it
@@ -41,7 +39,10 @@ OpenServer = Callable[[str], ToolServer]
 
 
 class HttpServer:
-    """Serves MCP at one path. Each thread has tools, and a store, of its own for each principal."""
+    """Serves MCP at one path.
+
+    One thread has all the stores that the tools use, and nothing else touches them.
+    """
 
     def __init__(
         self,
@@ -57,8 +58,8 @@ class HttpServer:
         self._open_server = open_server
         self._principal_of = principal_of
         self._hosts = hosts
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="adjourn mcp")
-        self._local = local()
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="adjourn mcp")
+        self._made: dict[str, tuple[ToolServer, Connection]] = {}
 
     def route(self, path: str = "/mcp") -> Route:
         """Return the route to mount. GET and DELETE are refused: there is no session."""
@@ -95,11 +96,10 @@ class HttpServer:
     # --- in a thread ------------------------------------------------------------------------------
 
     def _connection(self, principal: str) -> tuple[ToolServer, Connection]:
-        made: dict[str, tuple[ToolServer, Connection]] = self._local.__dict__
-        if principal not in made:
+        if principal not in self._made:
             server = self._open_server(principal)
-            made[principal] = (server, Connection(server))
-        return made[principal]
+            self._made[principal] = (server, Connection(server))
+        return self._made[principal]
 
     def _handle(
         self, principal: str, body: bytes
@@ -137,14 +137,15 @@ class HttpServer:
             while result is None:
                 is_late = outcome.deadline is not None and outcome.deadline <= loop.time()
                 result = await loop.run_in_executor(
-                    self._threads, lambda late=is_late: self._result(principal, outcome, is_late=late)
+                    self._threads,
+                    lambda late=is_late: self._result(principal, outcome, is_late=late),
                 )
                 if result is None and not await self._news(outcome, changed):
                     seconds = int(loop.time() - began)
                     notice = progress_notice(request, seconds, "still waiting")
                     if notice:
                         yield _event(notice)
-            yield _event(self._connection_reply(request, result))
+            yield _event(self._connection(principal)[1].reply(request, result))
         except AdjournError as error:
             yield _event(failure(request.id, INVALID_REQUEST, error.sentence))
         finally:
@@ -165,9 +166,6 @@ class HttpServer:
             if news.is_opening or wait.concerns(tasks):
                 return True
         return False
-
-    def _connection_reply(self, request: Request, result: Json) -> Json:
-        return Connection(self._open_server("")).reply(request, result)
 
 
 def _uris(news: News) -> list[str]:
