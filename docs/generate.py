@@ -33,10 +33,12 @@ import adjourn.controller.transaction
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
 from adjourn.core.agent.calls import Look
+from adjourn.core.clarification import checkpoint_schema
 from adjourn.core.diffstat import Diffstat, FileChange
 from adjourn.core.documents import (
     AskDoc,
     CallDoc,
+    ClarificationDoc,
     ErrorDoc,
     Failure,
     ItemDoc,
@@ -103,7 +105,8 @@ def pages() -> dict[str, str]:
         "exit-codes.md": _page(*_exit_codes()),
         "errors.md": _page(*_errors()),
         "json.md": _page(*_json()),
-        "manifest.schema.json": _schema_text(),
+        "manifest.schema.json": _schema_text(schema()),
+        "checkpoint.schema.json": _schema_text(checkpoint_schema()),
         "events.md": _page(*_events()),
         "files.md": _page(*_files()),
         "environment.md": _page(*_environment()),
@@ -434,6 +437,13 @@ MEANINGS = {
     "Spent.cost": "US dollars, as a decimal number; null where the price is not known.",
     "Manifest.error": "What went wrong.",
     "Manifest.waiting_on": "Tasks that its script, or a tool of its agent, started and that are not done.",
+    "Manifest.clarification": "The clarification that waits for its answers, and where its files are.",
+    "ClarificationDoc.agent_id": "The task, which the protocol calls the agent.",
+    "ClarificationDoc.request_id": "The clarification's own id.",
+    "ClarificationDoc.timestamp": "When it was asked.",
+    "ClarificationDoc.clarification_path": "Where the request is.",
+    "ClarificationDoc.response_path": "Where the response is expected.",
+    "ClarificationDoc.checkpoint_path": "Where the checkpoint is; [checkpoint.schema.json](checkpoint.schema.json) is its JSON Schema.",
     "Manifest.workspace": "What changed in the workspace since the pause; `show` tells it.",
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
     "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude` and `codex`.",
@@ -548,6 +558,7 @@ STRUCTS = (
     AskDoc,
     TermsDoc,
     ReasonDoc,
+    ClarificationDoc,
     ToolCall,
     CallDoc,
     QuestionDoc,
@@ -593,8 +604,8 @@ def _told_always(struct: type[msgspec.Struct]) -> list[msgspec.structs.FieldInfo
     ]
 
 
-def _schema_text() -> str:
-    return msgspec.json.format(msgspec.json.encode(schema()), indent=2).decode() + "\n"
+def _schema_text(document: dict[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
 def _json() -> Iterator[str]:

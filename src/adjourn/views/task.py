@@ -4,6 +4,7 @@ from collections.abc import Container, Sequence
 
 from adjourn.core.agent.calls import Report
 from adjourn.core.call import Call
+from adjourn.core.documents import ClarificationDoc
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.text.render import Cut, argv_lines, prose, shortened, visible
@@ -86,6 +87,20 @@ def work_blocks(scene: Scene, *, cut: Cut) -> list[Block]:
     if spec.parent_run:
         blocks.append(line(f"started by run {spec.parent_run}"))
     return blocks
+
+
+def clarification_blocks(asked: ClarificationDoc) -> list[Block]:
+    """Lay out where the files of a clarification are."""
+    places = (
+        ("request", asked.clarification_path),
+        ("response", asked.response_path),
+        ("checkpoint", asked.checkpoint_path),
+    )
+    entries = tuple((name, Span(visible(path), "code")) for name, path in places)
+    return [
+        line(f"clarification {asked.request_id}"),
+        Fields(entries=entries, width=11, indent="  "),
+    ]
 
 
 def _used(report: Report) -> str:

@@ -21,7 +21,14 @@ from adjourn.views.agent import resumability_blocks
 from adjourn.views.block import BLANK, AgentWords, Block, line
 from adjourn.views.commands import unattended_block
 from adjourn.views.next_step import resume_hint
-from adjourn.views.task import all_calls, history_blocks, settled_blocks, task_blocks, work_blocks
+from adjourn.views.task import (
+    all_calls,
+    clarification_blocks,
+    history_blocks,
+    settled_blocks,
+    task_blocks,
+    work_blocks,
+)
 from adjourn.views.transcript import transcript_blocks
 from adjourn.views.workspace import workspace_blocks
 from adjourn.wiring import find_unattended
@@ -79,6 +86,7 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
             manifest_of(scene, hint=resume_hint(scene, commands)),
             workspace=whole.workspace or msgspec.UNSET,
             resumability=whole.resumability or msgspec.UNSET,
+            clarification=whole.clarification or msgspec.UNSET,
         )
         session.print_document(manifest)
         return
@@ -91,6 +99,8 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
     if refusal:
         blocks += [line(refusal), BLANK]
     blocks += work_blocks(scene, cut=cut)
+    if whole.clarification:
+        blocks += clarification_blocks(whole.clarification)
     blocks.append(line(time_words(time_spent(whole.events), now=now)))
     if whole.workspace:
         blocks += [BLANK, *workspace_blocks(whole.workspace)]
