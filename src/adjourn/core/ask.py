@@ -265,6 +265,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     found_by: str | None = None  # what finds it again in a later run, where that is not its key
 
 
+DIGEST_KEY = "q_"  # how the key of a question begins that was asked without one
+
+
 def question_of(
     prompt: str, *, key: str | None, choices: tuple[str, ...], expires_after: Milliseconds | None
 ) -> Question:
@@ -274,7 +277,7 @@ def question_of(
 
     Such a question is found again by its text, as it was before keys were digests.
     """
-    name = key or f"q_{sha256(prompt.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    name = key or f"{DIGEST_KEY}{sha256(prompt.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
     return Question(
         prompt=prompt,
         key=name,

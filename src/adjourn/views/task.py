@@ -20,7 +20,7 @@ from adjourn.core.ask import (
 )
 from adjourn.core.call import COMMAND, Call, arguments_of, command_of, digest_of
 from adjourn.core.diffstat import diffstat_lines
-from adjourn.core.documents import is_resumable
+from adjourn.core.documents import ClarificationDoc, is_resumable
 from adjourn.core.edit.edit import difference
 from adjourn.core.policy.commands import steps_of
 from adjourn.core.policy.judgement import SAYS_NEVER
@@ -387,6 +387,20 @@ def work_blocks(scene: Scene, *, cut: Cut) -> list[Block]:
     if spec.parent_run:
         blocks.append(line(f"started by run {spec.parent_run}"))
     return blocks
+
+
+def clarification_blocks(asked: ClarificationDoc) -> list[Block]:
+    """Lay out where the files of a clarification are."""
+    places = (
+        ("request", asked.clarification_path),
+        ("response", asked.response_path),
+        ("checkpoint", asked.checkpoint_path),
+    )
+    entries = tuple((name, Span(visible(path), "code")) for name, path in places)
+    return [
+        line(f"clarification {asked.request_id}"),
+        Fields(entries=entries, width=11, indent="  "),
+    ]
 
 
 def _used(report: Report) -> str:

@@ -21,6 +21,7 @@ from adjourn.views.agent import resumability_blocks
 from adjourn.views.block import BLANK, AgentWords, Block, line, unattended_block
 from adjourn.views.task import (
     all_calls,
+    clarification_blocks,
     history_blocks,
     resume_hint,
     settled_blocks,
@@ -84,6 +85,7 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
             manifest_of(scene, hint=resume_hint(scene, commands)),
             workspace=whole.workspace or msgspec.UNSET,
             resumability=whole.resumability or msgspec.UNSET,
+            clarification=whole.clarification or msgspec.UNSET,
         )
         session.print_document(manifest)
         return
@@ -96,6 +98,8 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
     if refusal:
         blocks += [line(refusal), BLANK]
     blocks += work_blocks(scene, cut=cut)
+    if whole.clarification:
+        blocks += clarification_blocks(whole.clarification)
     blocks.append(line(time_words(time_spent(whole.events), now=now)))
     if whole.workspace:
         blocks += [BLANK, *workspace_blocks(whole.workspace)]
