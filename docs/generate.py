@@ -32,7 +32,7 @@ import adjourn.controller.tasks
 import adjourn.controller.transaction
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.diffstat import Diffstat, FileChange
 from adjourn.core.documents import (
     AskDoc,
@@ -61,8 +61,8 @@ from adjourn.core.outcome import (
     Waits,
     WantsApproval,
 )
-from adjourn.core.plan.file import MOST_TASKS, PLAN_KEYS, TASK_KEYS
-from adjourn.core.policy.file import MOST_RULES, POLICY_KEYS, RULE_KEYS
+from adjourn.core.plan.plan_file import MOST_TASKS, PLAN_KEYS, TASK_KEYS
+from adjourn.core.policy.policy_file import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
 from adjourn.mcp_server import tools as mcp_tools
@@ -311,6 +311,11 @@ def _exit_codes() -> Iterator[str]:
         "Ctrl+C while nothing of a run is under way (in `wait`, say) exits 130."
     )
     yield (
+        "Output that cannot be written, because a disk is full, say, is an error: exit code 1, and a sentence on stderr. What was done "
+        "stays done. `run`, `resume`, `restart`, `fork` and `execute` keep the exit code of how their task ended, and print the sentence. "
+        "A reader that left (`| head -1`) is no error."
+    )
+    yield (
         "Exit code 1 with the error code `store` does not always mean that nothing was recorded: where the connection to a "
         "[shared store](../how-to/share-a-store.md#what-goes-wrong) broke after a decision was saved, the decision counts. "
         "Run the same command again: exit code 4, `already_settled`, names whoever decided, and when."
@@ -403,11 +408,11 @@ DOCUMENTS = {
     "cancel": "Manifest",
     "settle": "Manifest",
     "execute": "as `plan show`",
-    "plan show": "`schema_version`, `outcome`, which is completed, paused or failed, `plan` and `workspace`, both as paths, "
+    "plan show": "`schema_version`, `outcome`, which is completed, paused or failed, `plan` and `workspace`, both as paths, `is_held`, which is true after a pause until somebody says `execute` or `resume`, "
     "`resume_hint`, the command that goes on, and `tasks`, of each its `id` in the plan, `state`, `task_id`, `runner`, `needs`, "
-    "`lacks`, those of its needs that are not done, `in_review`, `is_changed`, `message` and `resume_hint`",
+    "`lacks`, those of its needs that are not done, `in_review`, `is_changed`, `calls_not_made`, `message` and `resume_hint`",
     "inbox": "`schema_version`, `count` of all open asks, `snoozed`, how many of them sleep, `asks`, a list of AskDoc, "
-    "and `paused`, a list of PausedDoc",
+    "and `paused`, a list of PausedDoc; with --everywhere each has its store, and a list stores says which were read",
     "snooze": "`schema_version`, `outcome` (`recorded`) and `asks`, a list of AskDoc",
     "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, `tasks`, each task's state by its id, "
     "and `receipts`, a list of Receipt; with --save instead the outcome saved, the file and how many decisions are in it",
@@ -478,15 +483,15 @@ MEANINGS = {
     "Manifest.waiting_on": "Tasks that its script, or a tool of its agent, started and that are not done.",
     "Manifest.workspace": "What changed in the workspace since the pause; `show` tells it.",
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
-    "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude` and `codex`.",
+    "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude`, `codex` and `acp`.",
     "Manifest.asks": "The asks of the last run.",
     "Manifest.calls": "All calls of an agent, or of a process that asked for something, and what became of each.",
     "ResumabilityDoc.can_be_resumed": "Whether `resume` would go on; nothing is begun in its place where it cannot.",
     "ResumabilityDoc.looks": "What was looked at: the session, the program, the workspace, and the commit that is checked out.",
     "ResumabilityDoc.way_out": "The command that helps where it cannot.",
-    "Look.thing": "What was looked at: `session`, `program`, `workspace`, `commit`.",
-    "Look.fine": "Whether it lets the session go on.",
-    "Look.says": "How it stands, and how it stood when the task left where that is not the same.",
+    "SessionCheck.thing": "What was looked at: `session`, `program`, `workspace`, `commit`.",
+    "SessionCheck.fine": "Whether it lets the session go on.",
+    "SessionCheck.says": "How it stands, and how it stood when the task left where that is not the same.",
     "Diffstat.files": "The files that changed.",
     "Diffstat.is_whole": "Whether that is all: the look ends after 20,000 files or two seconds.",
     "FileChange.path": "The file, from the workspace.",
@@ -554,7 +559,7 @@ MEANINGS = {
     "RunDoc.run_id": "The run: the task id, a dot, and its number.",
     "RunDoc.task_id": "Its task.",
     "RunDoc.state": "How it stands, or how it ended.",
-    "RunDoc.provider": "The runner: `command`, `agent`, `claude` or `codex`.",
+    "RunDoc.provider": "The runner: `command`, `agent`, `claude`, `codex`, or `acp:NAME`.",
     "RunDoc.provider_session_ref": "The runner's own name for the session, if it has one.",
     "RunDoc.resumable": "Whether `resume` can go on from it.",
     "RunDoc.repo_root": "The workspace: the directory that it runs in.",
@@ -570,6 +575,8 @@ MEANINGS = {
     "RunDoc.signal": "The signal that ended it.",
     "RunDoc.message": "Its last line, or why it failed.",
     "RunDoc.usage": "What the model took in it.",
+    "RunDoc.plan": "of a task of a plan, the path of the plan",
+    "RunDoc.plan_task_id": "and the id of the task in that plan",
     "Failure.schema_version": "The version of this shape.",
     "Failure.outcome": "Always `failed`.",
     "Failure.error": "What went wrong.",
@@ -596,7 +603,7 @@ STRUCTS = (
     PausedDoc,
     WorkspaceDoc,
     ResumabilityDoc,
-    Look,
+    SessionCheck,
     UsageDoc,
     Diffstat,
     FileChange,
@@ -745,6 +752,8 @@ KINDS = {
     "task_continued": "A person said something to an agent that was done: its task is queued, in the same session.",
     "limits_changed": "A person resumed a task of the built-in agent with other limits.",
     "task_forked": "A new task was begun from an earlier checkpoint of another, with so many messages of its transcript.",
+    "refused": "Somebody tried to decide and may not.",
+    "task_answered": "A question that belongs to no task was answered: the task that held it has succeeded.",
     "task_refused": "A rejection failed the task.",
     "call_settled": "The verdict on an uncertain call took effect.",
     "task_resumed": "A paused task was queued again.",
@@ -986,7 +995,7 @@ def _files() -> Iterator[str]:
     )
     yield (
         "Whose a store is, and how far it was, is kept outside of it, in the user's state directory: `stores/ID/key.json` "
-        "(0600) has a secret and the place of the store, `stores/ID/seen` (0600) the newest event that was recorded here, "
+        "(0600) has a secret and the place of the store, `stores/ID/seen` (0600) the newest event that was recorded here, `stores/PLACE.json` (0600) which databases were written to from here, without their passwords, "
         "and `addresses/` (0700) says which `database.json` outside of the state directory may be followed. "
         "The store keeps its id and a digest of the secret. Without these files it can be looked at, and "
         "[adopted](../how-to/operate-the-store.md#copies); it starts nothing."
@@ -1115,6 +1124,22 @@ AGENT_KEYS = {
 }
 
 
+ACP_KEYS = {
+    "command": 'What starts it, word by word: `["opencode", "acp"]`.',
+    "env": "Variables that it gets, a table; `${NAME}` is taken from the environment when it is used.",
+    "login": "The method of `authenticate`, where the agent insists on it.",
+    "mode": "The mode in which it asks. adjourn sets it at the start and after each resume.",
+    "asks_at_once": "`true`: it sends all requests of one answer before it waits.",
+    "keeps_shell": "`true`: its commands share one shell, so that nobody knows in which directory they run.",
+    "confirms_all": "`true`: it asks once for all calls that are pending.",
+    "is_sandboxed": "`true`: it asks only about what leaves its own sandbox. What it does inside is not put before anybody.",
+    "waits_a_minute": "`true`: a session is lost if it is loaded in the wall-clock minute of its start; adjourn waits.",
+    "session_files": "Where it keeps a session: a pattern below the home, with `{session}`. adjourn keeps a copy at each pause.",
+    "title_is_call": "`true`: it shows nothing but a title, and you say that the title is what it runs. Otherwise such a call cannot be approved.",
+    "trust": "`true`: it runs under a gate although nobody has seen that it asks.",
+}
+
+
 def _config() -> Iterator[str]:
     yield "The user's config"
     yield (
@@ -1126,7 +1151,7 @@ def _config() -> Iterator[str]:
     yield "## `pause_on_approval`"
     yield (
         "`true`, above all tables: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise. "
-        "`ADJOURN_PAUSE_ON_APPROVAL` says it for one shell. Claude Code and Codex ask in any case, unless they are told not to."
+        "`ADJOURN_PAUSE_ON_APPROVAL` says it for one shell. Claude Code, Codex and ACP agents ask in any case, unless they are told not to."
     )
     yield "## `exit_codes`"
     yield (
@@ -1144,6 +1169,12 @@ def _config() -> Iterator[str]:
         "(`ADJOURN_AGENT_MODEL`, …) says otherwise. `adjourn config` shows all of it. An unknown key is an error."
     )
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in AGENT_KEYS.items()])
+    yield "## `[acp.NAME]`"
+    yield (
+        "An [agent that speaks ACP](../how-to/acp.md), for `run --runner acp:NAME`: one of your own, or what is different for one that adjourn knows. "
+        "A task keeps what it began with. An unknown key is an error."
+    )
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in ACP_KEYS.items()])
     yield "## `[[notify]]`"
     yield "One table for each who is [to be told](../how-to/notifications.md). An unknown key is an error."
     first = {"on": COMMON_KEYS["on"]}

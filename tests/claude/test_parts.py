@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from adjourn.core.edit.schema import problems, require_schema
+from adjourn.core.edit.argument_schema import problems, require_schema
 from adjourn.core.errors import AdjournError, CannotResume, Misuse
 from adjourn.runners.claude import options, session
 from adjourn.runners.claude.check import installed_version

@@ -22,7 +22,8 @@ from adjourn.process.processes import LocalProcesses
 from adjourn.runners import find_runner
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.system.machine import new_id, now
-from adjourn.wiring.controller import open_controller, open_gate
+from adjourn.wiring.controller import open_controller
+from adjourn.wiring.surroundings import open_gate
 from tests.authorities import everybody
 
 ROOT = Path(__file__).parents[2]

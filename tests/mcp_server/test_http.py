@@ -16,7 +16,7 @@ from adjourn.hub import Hub
 from adjourn.mcp_server.control import Control
 from adjourn.mcp_server.http import HttpServer
 from adjourn.mcp_server.server import ToolServer
-from adjourn.views.commands import Commands
+from adjourn.views.block import Commands
 from tests.e2e.shell import Shell
 
 

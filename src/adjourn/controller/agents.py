@@ -416,7 +416,7 @@ def find_forgotten_start(
 ) -> ForgottenStart | None:
     """Return the start of a call that this machine has proof of and the trail does not tell."""
     mark = processes.start_mark(call.id, place=place)
-    if mark is None or is_known(mark.place, call, view.told(call.task_id, limit=-1)):
+    if mark is None or is_known(mark.place, call, view.newest_events(call.task_id, limit=-1)):
         return None
     state = processes.found_at(mark.place)
     if isinstance(state, NeverStarted):

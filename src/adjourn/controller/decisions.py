@@ -4,6 +4,7 @@ Short commands (inbox, approve, reject, answer, snooze, tasks) load this and not
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import assert_never
 
 import msgspec
@@ -70,6 +71,7 @@ class Decisions:
     def find_task(self, text: str, *, shortest: int = 1) -> Task:
         """Return the task that an id, a checkpoint id, or a unique prefix of either names.
 
+        The id of an item of a plan names the task that was begun for it last, before any prefix.
         Who changes something must give ENOUGH characters.
         """
         name = text.partition(".")[0]
@@ -77,6 +79,8 @@ class Decisions:
             found = view.tasks_like(name) if name else []
             if name in found:
                 return view.task(name)
+            if item := _task_of_item(view, text):
+                return item
             _require_enough(found, name, shortest=shortest, thing="task", way_out="adjourn tasks")
             asks = view.asks_like(name) if name and not found else []
             if len(asks) == 1:
@@ -418,6 +422,24 @@ def _require_enough(
             f" the id; {thing}s that begin so: {', '.join(found)}",
             way_out=way_out,
         )
+
+
+def _task_of_item(view: View, text: str) -> Task | None:
+    """Return the task of the item of a plan that is called so, if there is one."""
+    # Most tasks are named by their own ids (bench start)
+    from adjourn.core.kept_documents import ITEM
+
+    begun: dict[str, Task] = {}
+    kept = ITEM.read(view, text) if text.isascii() and text.isprintable() else None
+    for path, task_id in (kept or {}).items():
+        with suppress(NotFound):  # it was pruned
+            begun[path] = view.task(task_id)
+    if len(begun) > 1:
+        listed = ", ".join(f"{task.id} of {visible(path)}" for path, task in begun.items())
+        raise Ambiguous(
+            f"several plans have a task {visible(text)}: {listed}", way_out="adjourn tasks"
+        )
+    return next(iter(begun.values()), None)
 
 
 def _only_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:

@@ -24,8 +24,9 @@ from adjourn.core.call import (
     command_body,
     command_of,
     digest_of,
+    require_readable,
 )
-from adjourn.core.errors import Conflict, MoveRefused, NotFound
+from adjourn.core.errors import Conflict, MoveRefused, NotFound, UnreadableRow
 from adjourn.core.states import (
     ENDED,
     AskMove,
@@ -148,6 +149,27 @@ class Transaction:
             name: fact for name, fact in facts.items() if fact is not None
         }
         self.rows.append(Event(task_id=task_id, kind=kind, by=by, at=self.now, facts=known))
+
+    # --- plans ------------------------------------------------------------------------------------
+
+    def hold_plan(self, task: Task) -> None:
+        """Keep workers from starting tasks of the plan that a task belongs to, if any."""
+        self._keep_hold(task, is_held=True)
+
+    def release_plan(self, task: Task) -> None:
+        """Let workers start tasks of the plan again: somebody goes on with it."""
+        self._keep_hold(task, is_held=False)
+
+    def _keep_hold(self, task: Task, *, is_held: bool) -> None:
+        if task.spec.plan is None:
+            return
+        # Most tasks belong to no plan (bench start)
+        from adjourn.core.kept_documents import PLAN, plan_key
+
+        key = plan_key(task.spec.plan)
+        record = PLAN.read(self.rows, key)
+        if record and record.is_held is not is_held:
+            PLAN.keep(self.rows, msgspec.structs.replace(record, is_held=is_held), key)
 
     # --- tasks ------------------------------------------------------------------------------------
 
@@ -589,6 +611,18 @@ def call_asked_about(view: View, ask: Ask) -> Call | None:
     """Return the call that an ask is about; a question is about none."""
     number = number_of_call(ask)
     return None if number is None else view.call(ask.task_id, number)
+
+
+def readable_call(view: View, ask: Ask) -> Call | None:
+    """Return the same, or None if it cannot be read; that is noted."""
+    try:
+        call = call_asked_about(view, ask)
+        if call:
+            require_readable(call)
+    except UnreadableRow as error:
+        error.note_in(view.unreadable)
+        return None
+    return call
 
 
 def approval_of(view: View, call: Call) -> ApprovalAsk | None:

@@ -1,12 +1,12 @@
 """One thing that a person must settle, and the reply that settles it."""
 
 from enum import StrEnum
+from hashlib import sha256
 from typing import ClassVar, TypeAlias, TypeGuard, assert_never
 
 import msgspec
 
 from adjourn.core.call import call_name
-from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadySettled
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds
@@ -274,7 +274,7 @@ def question_of(
 
     Such a question is found again by its text, as it was before keys were digests.
     """
-    name = key or f"q_{sha256(prompt.encode('utf-8', 'surrogatepass')).hex()[:12]}"
+    name = key or f"q_{sha256(prompt.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
     return Question(
         prompt=prompt,
         key=name,

@@ -15,8 +15,8 @@ from adjourn.core.states import TaskState
 from adjourn.core.task import SESSION_RUNNER
 from adjourn.core.text.when import stamp
 from adjourn.ports.store import View
-from adjourn.views.commands import CommandWriter
-from adjourn.views.next_step import resume_hint
+from adjourn.views.block import CommandWriter
+from adjourn.views.task import resume_hint
 
 Json = dict[str, Any]
 

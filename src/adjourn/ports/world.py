@@ -17,7 +17,7 @@ from adjourn.ports.store import Change, View
 
 Clock = Callable[[], Milliseconds]
 NewId = Callable[[], str]
-Look = Callable[[Command], Surroundings]  # a command in; what it depends on, as it is now, out
+Observe = Callable[[Command], Surroundings]  # a command in; what it depends on, as it is now, out
 
 
 class Supervisors(Protocol):
@@ -155,7 +155,7 @@ class Gate(Protocol):
     """
 
     def opening(self, spec: Spec) -> Opening:
-        """Look at a new task's command and judge it, or raise BadPolicy.
+        """Observe at a new task's command and judge it, or raise BadPolicy.
 
         Where a policy is wrong, nothing runs.
         """

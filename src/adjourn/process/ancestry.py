@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from adjourn.process.cgroup import enclosing_group
-from adjourn.process.identity import boot_id
+from adjourn.process.identity import SHIM_GROUP, boot_id, membership
 
 PLACES = "places"  # the name of the shared document that lists where people use the store from
 _MOST = 8
@@ -102,7 +101,9 @@ def mark_of_run() -> str | None:
 
     A variable, or the control group of a shim.
     """
-    return os.environ.get("ADJOURN_RUN_ID") or enclosing_group()
+    groups = (membership("self") or "").split("/")
+    group = next((name for name in groups if SHIM_GROUP.fullmatch(name)), None)
+    return os.environ.get("ADJOURN_RUN_ID") or group
 
 
 def enclosing_shim(ancestors: list[Ancestor]) -> str | None:

@@ -38,6 +38,15 @@ OURS = {
         session_check="adjourn.runners.claude.check:check_session",
         doctor="adjourn.runners.claude.check:diagnose",
     ),
+    "acp": RunnerKind(
+        name="acp",
+        driver="adjourn.runners.acp.driver:AcpDriver",
+        options="adjourn.runners.acp.options:read_options",
+        session_check="adjourn.runners.acp.check:check_session",
+        doctor="adjourn.runners.acp.check:diagnose",
+        config_table="acp",
+        has_agents=True,
+    ),
     "codex": RunnerKind(
         name="codex",
         driver="adjourn.runners.codex.driver:CodexDriver",
@@ -52,8 +61,9 @@ DEFAULT_AGENT = OURS["agent"].name
 
 def find_kind(name: str) -> RunnerKind:
     """Return everything about the runner of that name, or raise Misuse."""
-    kind = OURS.get(name) or _installed(name)
-    if kind is None:
+    base, colon, _ = name.partition(":")
+    kind = OURS.get(base) or _installed(base)
+    if kind is None or (colon and not kind.has_agents):
         raise Misuse(f"no runner {name}", way_out="adjourn run --help")
     return kind
 
@@ -92,6 +102,9 @@ class RunnerNames(Sequence[str]):
         return [*self._ours, *sorted(others)]
 
     def __contains__(self, name: object) -> bool:
+        base, colon, agent = str(name).partition(":")
+        if colon:
+            return bool(agent) and base in OURS and OURS[base].has_agents
         return name in self._ours or name in self._all
 
     @overload

@@ -3,10 +3,10 @@
 import os
 from collections.abc import Callable
 from contextlib import closing
+from hashlib import sha256
 
 import msgspec
 
-from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
 from adjourn.settings.config import config_directory, require_trust
 from adjourn.system.files import hold_lock, private_directory, write_whole
@@ -65,4 +65,4 @@ def change_hosts(change: Callable[[tuple[AgentHost, ...]], tuple[AgentHost, ...]
 
 def digest_of_secret(secret: str) -> str:
     """Return the hash by which a secret is kept."""
-    return sha256(secret.encode()).hex()
+    return sha256(secret.encode()).hexdigest()

@@ -44,10 +44,10 @@ class NoLeases:
     def fence(self, run: Run) -> None:
         """Find that the run's supervisor has its task."""
 
-    def wrest(self, run: Run, *, only_if_over: bool) -> None:
+    def take_over(self, run: Run, *, only_if_over: bool) -> None:
         """Take the task from a supervisor that is dead."""
 
-    def foresee(self, task_id: str) -> None:
+    def read_ahead(self, task_id: str) -> None:
         """Read nothing ahead: all of it is near."""
 
     def hold_asks(self, ask_ids: Sequence[str]) -> None:
@@ -390,7 +390,7 @@ class StoreRows:
             return next(reversed(self._untold(task_id, no)), None)
         return intact_event(task_id, row[0]) if row[0] is not None else None
 
-    def told(self, task_id: str, *, limit: int) -> list[Event]:
+    def newest_events(self, task_id: str, *, limit: int) -> list[Event]:
         no = self._no(task_id)
         untold = self._untold(task_id, no)
         if 0 <= limit <= len(untold):

@@ -60,6 +60,7 @@ class Execution:
         After a pause nothing else is started, whoever asked for it; nor after a review that is not
         given, or one that says stop.
         """
+        self._controller.plans.release(self._plan, by=self._by)
         while not signals.count():
             progress = self.progress()
             # A review that is open comes first
@@ -94,7 +95,7 @@ class Execution:
             return task
         watcher = self._observer.begins(stand, task)
         try:
-            ended = self._supervisor.run_heeding(signals, task, watcher=watcher)
+            ended = self._supervisor.run_with_signals(signals, task, watcher=watcher)
         except WorkspaceBusy:
             raise
         except Conflict:

@@ -120,9 +120,11 @@ class Supervisor:
     def run(self, task: Task, *, watcher: Watcher | None = None) -> Task:
         """Run a queued task until its process has left, and return the task as it is then."""
         with deferred_signals() as signals:
-            return self.run_heeding(signals, task, watcher=watcher)
+            return self.run_with_signals(signals, task, watcher=watcher)
 
-    def run_heeding(self, signals: Signals, task: Task, *, watcher: Watcher | None = None) -> Task:
+    def run_with_signals(
+        self, signals: Signals, task: Task, *, watcher: Watcher | None = None
+    ) -> Task:
         """Run a queued task as `run` does, for a caller that counts signals beyond this task."""
         # Short commands go without collections; this one may last. What was imported is left out
         # of them: there is nothing to free (bench resume)

@@ -311,7 +311,7 @@ class MemoryRows(NoLeases):
     def beginning(self, task_id: str) -> Event | None:
         return next(iter(self.events(task_id)), None)
 
-    def told(self, task_id: str, *, limit: int) -> list[Event]:
+    def newest_events(self, task_id: str, *, limit: int) -> list[Event]:
         events = self.events(task_id)[::-1]
         return events[:limit] if limit >= 0 else events
 

@@ -6,16 +6,18 @@ blocks out itself (a table, a list of fields), or has `wrap` break them into row
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
+from adjourn.core.task import Task
 from adjourn.core.text.render import (
     AGENT_MARK,
     MORE_MARK,
     WHOLE,
     Cut,
     agent_words,
+    command_line,
     command_rows,
     fit,
     fitting_rows,
@@ -249,3 +251,42 @@ def _part(spans: Iterable[Span], start: int, end: int) -> Iterable[Span]:
         if text:
             yield Span(text, span.role)
         at += len(span.text)
+
+
+_SHOWN = 2_000  # characters of a value
+
+
+class CommandWriter(Protocol):
+    """Writes what a person does next; a surface without a shell has its own."""
+
+    def __call__(self, *words: str) -> str:
+        """Return the verb and its arguments as this surface writes them."""
+        ...
+
+
+class Commands:
+    """Writes command lines of a program, for a store if it has to be named."""
+
+    def __init__(self, program: str, store: str | None) -> None:
+        self._program = program
+        self._store = ["--store", store] if store else []
+
+    def __call__(self, *words: str) -> str:
+        """Return a command line, ready to paste."""
+        end = words.index("--") if "--" in words else len(words)
+        return command_line([self._program, *words[:end], *self._store, *words[end:]])
+
+
+def cut_of(task_id: str, commands: CommandWriter, *, shows_all: bool = False) -> Cut:
+    """Return how much of a value is shown, with the command that shows the rest."""
+    if shows_all:
+        return WHOLE
+    return Cut(limit=_SHOWN, rest=commands("show", task_id, "--full"))
+
+
+def unattended_block(tasks: Sequence[Task], commands: CommandWriter) -> Line:
+    """Name queued tasks that nobody is about to start, oldest last, and what starts one."""
+    first = tasks[-1]
+    others = f" (and {len(tasks) - 1} more)" if len(tasks) > 1 else ""
+    start = Span(commands("resume", first.id), "code")
+    return line(f"Task {first.id}{others} is queued, and no worker is alive to start it: ", start)

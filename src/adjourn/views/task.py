@@ -14,10 +14,13 @@ from adjourn.core.ask import (
     QuestionAsk,
     Terms,
     UncertainAsk,
+    Verdict,
     expiry_of,
+    is_review,
 )
 from adjourn.core.call import COMMAND, Call, arguments_of, command_of, digest_of
 from adjourn.core.diffstat import diffstat_lines
+from adjourn.core.documents import is_resumable
 from adjourn.core.edit.edit import difference
 from adjourn.core.policy.commands import steps_of
 from adjourn.core.policy.judgement import SAYS_NEVER
@@ -35,6 +38,7 @@ from adjourn.views.block import (
     Block,
     Code,
     CommandBlock,
+    CommandWriter,
     Fields,
     Line,
     Role,
@@ -44,8 +48,124 @@ from adjourn.views.block import (
     state_role,
 )
 from adjourn.views.call import call_blocks, unmade_blocks, unmade_words
-from adjourn.views.commands import CommandWriter
-from adjourn.views.next_step import next_step
+
+
+def resume_hint(scene: Scene, commands: CommandWriter) -> str:
+    """Return one command that goes on headless, exactly as printed."""
+    task, run, asks = scene.task, scene.run, scene.open_asks
+    checkpoint = (run.checkpoint_id if run else None) or task.id
+    match task.state:
+        case TaskState.PAUSED if _can_go_on(scene):
+            return commands("-c", checkpoint, *_flags(scene))
+        case TaskState.QUEUED:
+            return commands("resume", task.id)
+        case TaskState.RUNNING:
+            return commands("wait", task.id)
+        case TaskState.PAUSED | TaskState.FAILED | TaskState.CANCELED | TaskState.SUCCEEDED:
+            return commands("restart", task.id)
+        case TaskState.WAITING:
+            pass
+
+    if any(isinstance(ask, UncertainAsk) for ask in asks):
+        return commands("show", task.id)  # what became of it is for a person to say
+    if approvals := [ask for ask in asks if isinstance(ask, ApprovalAsk)]:
+        # What the policy never allows is not approved by pasting a hint
+        flags = [
+            word
+            for ask in approvals
+            for word in ("--reject" if ask.terms.override else "--approve", ask.tool_call_id)
+        ]
+        return commands("-c", checkpoint, *flags)
+    questions = [ask for ask in asks if isinstance(ask, QuestionAsk)]
+    if len(questions) == 1:
+        return commands("-c", checkpoint, *_as_argument(_example(questions[0])))
+    if questions:
+        answers = [
+            word for ask in questions for word in ("--answer", f"{ask.name}={_example(ask)}")
+        ]
+        return commands("-c", checkpoint, *answers)
+    return commands("show", *(scene.waiting_on[:1] or [task.id]))
+
+
+def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
+    """Lay out how to go on, one command for each possibility."""
+    task = scene.task
+    match task.state:
+        case TaskState.WAITING:
+            blocks = [block for ask in scene.open_asks for block in _settling(ask, commands)]
+            blocks += [
+                CommandBlock("Look at it:   ", commands("show", child))
+                for child in scene.waiting_on
+            ]
+            if blocks and not any(isinstance(ask, UncertainAsk) for ask in scene.open_asks):
+                # Once all is settled: with the plan where the task's own work is done
+                plan = task.spec.plan if any(map(is_review, scene.open_asks)) else None
+                then = ("execute", plan) if plan else ("resume", task.id)
+                blocks.append(CommandBlock("Then:         ", commands(*then)))
+            return blocks
+        case TaskState.PAUSED:
+            first: Block = (
+                CommandBlock("Resume with: ", commands("resume", task.id, *_flags(scene)))
+                if _can_go_on(scene)
+                else line("It cannot be resumed: its agent had saved nothing yet.")
+            )
+            return [first, CommandBlock("Restart with: ", commands("restart", task.id))]
+        case TaskState.QUEUED:
+            return [CommandBlock("Start with:   ", commands("resume", task.id))]
+        case TaskState.RUNNING:
+            return [CommandBlock("Wait with:    ", commands("wait", task.id))]
+        case TaskState.FAILED | TaskState.CANCELED:
+            return [CommandBlock("Restart with: ", commands("restart", task.id))]
+        case TaskState.SUCCEEDED:
+            return []
+
+
+def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
+    """Lay out how one ask is settled."""
+    match ask:
+        case ApprovalAsk() if ask.terms.override:
+            overriding = commands("approve", ask.id, "--override", "why it must run")
+            return [
+                CommandBlock("Reject with:  ", commands("reject", ask.id)),
+                CommandBlock("Or override:  ", overriding),
+            ]
+        case ApprovalAsk():
+            return [
+                CommandBlock("Approve with: ", commands("approve", ask.id)),
+                CommandBlock("Reject with:  ", commands("reject", ask.id)),
+            ]
+        case QuestionAsk():
+            answer = commands("answer", ask.id, *_as_argument(_example(ask)))
+            return [CommandBlock("Answer with:  ", answer)]
+        case UncertainAsk():
+            call = f"{ask.task_id}.{ask.tool_call_id}"
+            return [
+                CommandBlock("If it ran:     ", commands("settle", call, Verdict.IT_RAN)),
+                CommandBlock("If it did not: ", commands("settle", call, Verdict.IT_DID_NOT)),
+                CommandBlock("To run again:  ", commands("settle", call, Verdict.RUN_AGAIN)),
+            ]
+        case _:
+            assert_never(ask)
+
+
+def _can_go_on(scene: Scene) -> bool:
+    """Return whether a paused task has a run to go on from."""
+    return scene.run is None or is_resumable(scene.task, scene.run)
+
+
+def _flags(scene: Scene) -> tuple[str, ...]:
+    """Return the options with which a paused task gets past the limit that stopped it."""
+    return scene.report.resume_with if scene.report else ()
+
+
+def _example(ask: QuestionAsk) -> str:
+    return ask.choices[0] if ask.choices else "your answer"
+
+
+def _as_argument(text: str) -> tuple[str, ...]:
+    """Keep a text from being taken for an option."""
+    return ("--", text) if text.startswith("-") else (text,)
+
 
 _INDENT = "  "
 _MARGIN = 4  # columns that an agent's words leave free

@@ -39,7 +39,7 @@ from adjourn.core.errors import EditIgnored, Misuse, NotInsideARun, Rejected
 from adjourn.core.kept_documents import SAVED
 from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
-from adjourn.settings.redaction import open_redactor
+from adjourn.settings.config import open_redactor
 from adjourn.settings.supervision import read_settings
 from adjourn.system.machine import now
 from adjourn.system.poll import Poll
@@ -281,7 +281,7 @@ def proposal_of(
     body = tool_body(tool, arguments)
     if schema is not None:
         # Most calls bring no schema
-        from adjourn.core.edit.schema import problems, require_schema
+        from adjourn.core.edit.argument_schema import problems, require_schema
 
         require_schema(schema)
         for problem in problems(arguments_of(body), schema):

@@ -26,7 +26,8 @@ from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.system.files import run_directory
 from adjourn.system.machine import new_id, now, state_directory
 from adjourn.wiring import is_shared, living, open_sqlite, open_store, postgres_is_there
-from adjourn.wiring.authority import has_runs, require_outside
+from adjourn.wiring.all_stores import registered_stores
+from adjourn.wiring.authority import has_runs, require_outside, require_outside_here
 
 TYPE_CHECKING = False
 
@@ -197,15 +198,16 @@ def require_outside_of_all_runs(verb: str) -> None:
     if by.inside_run:
         sentence = f"{verb} is refused inside a run: what runs under adjourn may ask, never decide"
         raise NotAllowed(sentence, way_out="do it from a terminal of your own")
-    for known in known_stores(state_directory(os.environ)):
-        if known.fate is not StoreFate.THERE or not has_runs(known.path):
-            continue
-        store = open_sqlite(known.path)
-        try:
-            with store.read() as view:
-                require_outside(known.path, view, by, verb)
-        finally:
-            store.close()
+    for root in registered_stores():
+        if is_shared(root):
+            require_outside_here(root, by, verb)
+        elif has_runs(root):
+            store = open_sqlite(root)
+            try:
+                with store.read() as view:
+                    require_outside(root, view, by, verb)
+            finally:
+                store.close()
 
 
 def unfollowed_address(root: str) -> str | None:

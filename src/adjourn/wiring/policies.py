@@ -25,7 +25,7 @@ from adjourn.settings.policies import FilePolicies, origins
 from adjourn.settings.policy_text import rules_path
 from adjourn.system.machine import new_id, now
 from adjourn.views.policy import Explained
-from adjourn.wiring.controller import observe, resolve
+from adjourn.wiring.surroundings import observe, resolve
 
 
 def explained(

@@ -16,8 +16,8 @@ from adjourn.controller.controller import Controller
 from adjourn.controller.edits import schema_of
 from adjourn.core.ask import ApprovalAsk, Reply, Verb, require_open
 from adjourn.core.call import COMMAND, Call, Json, canonical, command_of
+from adjourn.core.edit.argument_schema import Schema
 from adjourn.core.edit.edit import difference, editable, read_back, with_argument, written
-from adjourn.core.edit.schema import Schema
 from adjourn.core.errors import Misuse
 from adjourn.core.task import Task
 from adjourn.core.text.render import WHOLE, visible

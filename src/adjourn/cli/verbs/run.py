@@ -79,7 +79,10 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "max_cost", "on_tex
 @click.option(
     "--runner",
     type=AnyOf(RunnerNames(of_agents=True)),
-    help="Who works on PROMPT (default: agent, the built-in one).",
+    metavar="NAME",
+    help="Who works on PROMPT: agent (the built-in one, the default), claude, codex, acp:NAME for"
+    " an agent that speaks ACP (with acp alone, its command stands after two dashes), or one"
+    " that a package brings.",
 )
 @click.option(
     "--model",
@@ -210,6 +213,11 @@ def _work(
     argv: list[str] = context.meta.get("command", [])
     if argv and not context.args and not runner and not options:
         return command_work(argv) if argv[0] else _nothing()
+    if argv and runner and len(context.args) == 1 and find_kind(runner).has_agents:
+        # An agent that has no name here: its command stands after two dashes
+        from shlex import join  # slow to import, and seldom needed
+
+        return prompt_work(runner, context.args[0], (*options, f"command={join(argv)}"))
     unknown = next((word for word in context.args[:1] if word.startswith("-")), None)
     if unknown:
         raise Misuse(f"no such option: {visible(unknown)}", way_out="adjourn run --help")

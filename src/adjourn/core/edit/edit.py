@@ -22,7 +22,7 @@ from adjourn.core.call import (
     tool_body,
 )
 from adjourn.core.documents import json_escape
-from adjourn.core.edit.schema import Schema, problems
+from adjourn.core.edit.argument_schema import Schema, problems
 from adjourn.core.errors import Misuse
 from adjourn.core.policy.opening import differences
 from adjourn.core.task import Spec

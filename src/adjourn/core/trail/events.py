@@ -3,11 +3,12 @@
 One chain of digests per task, sealed into a chain of the store.
 """
 
+from hashlib import sha256
+
 import msgspec
 
 from adjourn.core.ask import Ask, Verb
 from adjourn.core.call import canonical
-from adjourn.core.digest import sha256
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds
 from adjourn.core.text.when import stamp
@@ -51,12 +52,12 @@ class Happened(msgspec.Struct, frozen=True, kw_only=True):
 
 def link_after(previous: bytes, event: Event) -> bytes:
     """Return the event's link in the chain of its task."""
-    return sha256(previous + canonical(event))
+    return sha256(previous + canonical(event)).digest()
 
 
 def seal_after(previous: bytes, link: bytes) -> bytes:
     """Return the link's seal in the chain of the whole store."""
-    return sha256(previous + link)
+    return sha256(previous + link).digest()
 
 
 class Chain:

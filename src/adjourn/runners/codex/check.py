@@ -4,29 +4,33 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.errors import AdjournError
 from adjourn.core.task import Spec
 from adjourn.ports.runner import LeftSession
 from adjourn.runners.codex import program
 from adjourn.runners.codex.memory import DOCUMENT, SESSION, CodexMemory, memory_of
 from adjourn.runners.codex.options import PROGRAM, VARIABLE, CodexSetup, setup_of
-from adjourn.runners.codex.session import is_whole, obstacle
+from adjourn.runners.codex.session import copy_of, is_whole, obstacle, provider_in
 from adjourn.runners.installed import check_program, print_of, start_argv
 
 _NAME = "codex"  # it begins the line in which the program prints its version
 _INSTALL = "npm install -g @openai/codex"
 
 
-def check_session(spec: Spec, left: LeftSession) -> Iterator[Look]:
+def check_session(spec: Spec, left: LeftSession) -> Iterator[SessionCheck]:
     """Check the thread and the program of a task that has left."""
     memory = memory_of(left.documents(DOCUMENT), session=left.of)
     if memory is None:
-        yield Look(thing="session", fine=left.ref is None, says="it had not begun when it left")
+        yield SessionCheck(
+            thing="session", fine=left.ref is None, says="it had not begun when it left"
+        )
     else:
         is_fine, says = _look_at_thread(memory, left, prompt=spec.prompt or "")
-        yield Look(thing="session", fine=is_fine, says=says)
+        yield SessionCheck(thing="session", fine=is_fine, says=says)
     setup = setup_of((spec.setup or "").encode())
+    if memory:
+        yield from _look_at_provider(memory, left, setup)
     yield check_program(
         setup.program,
         before=memory.version if memory else "",
@@ -55,6 +59,21 @@ def _look_at_thread(memory: CodexMemory, left: LeftSession, *, prompt: str) -> t
         why = f"{place} is not a directory that can be written to"
         return False, f"{name}: {what}, and its copy cannot be put there: {why}"
     return True, f"{name}: {what}, the copy in the store takes its place"
+
+
+def _look_at_provider(
+    memory: CodexMemory, left: LeftSession, setup: CodexSetup
+) -> Iterator[SessionCheck]:
+    """Check that the settings still name the provider of models that the thread was made with."""
+    home = program.home(left.environment)
+    kept = left.documents(SESSION) or copy_of(os.path.join(home, memory.place))
+    before, now = provider_in(kept or b""), program.provider_of(setup, home)
+    if before and before != now:
+        says = (
+            f"its thread was made with {before}, and Codex's settings name {now};"
+            f" set model_provider to {before} again to go on"
+        )
+        yield SessionCheck(thing="provider", fine=False, says=says)
 
 
 def _find_codex(setup: CodexSetup, environment: Mapping[str, str], *, workspace: str) -> list[str]:

@@ -14,7 +14,7 @@ from adjourn.ports.drive import Drive
 from adjourn.ports.runner import Host
 from adjourn.runners.channel import Gone, Silent, StopRequested
 from adjourn.runners.codex import words
-from adjourn.runners.codex.app_server import InUse, NoAppServer, Thread
+from adjourn.runners.codex.app_server import InUse, NoAppServer, OtherProvider, Thread
 from adjourn.runners.codex.calls import CodexHeldCalls
 from adjourn.runners.codex.conversation import (
     CodexConversation,
@@ -84,7 +84,7 @@ class CodexDriver:
             return self._leave_interrupted()
         except Gone as gone:
             return self._lose(gone)
-        except (Stuck, Silent, InUse) as error:
+        except (Stuck, Silent, InUse, OtherProvider) as error:
             return self._give_up(self._sentence(error), UNAVAILABLE)
         except AdjournError as error:
             return self._fail(self._sentence(error))

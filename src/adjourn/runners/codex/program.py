@@ -2,8 +2,10 @@
 
 import os
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from glob import escape, glob
+from typing import Any
 
 from adjourn.core.errors import AdjournError, CannotResume
 from adjourn.runners.codex.options import CodexSetup
@@ -20,6 +22,7 @@ _FEATURES = {
     "multi_agent": False,
 }
 _SYSTEM = "/etc/codex"
+_PROVIDER = "openai"  # where no setting names one
 _LAUNCHER = b"#!"
 _THREAD = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -123,6 +126,21 @@ def require_thread(name: str) -> None:
     """
     if not _THREAD.fullmatch(name):
         raise CannotResume(f"{name!r} is not the id of a Codex thread", way_out="adjourn restart")
+
+
+def provider_of(setup: CodexSetup, place: str) -> str:
+    """Return the provider of models that a new thread would get, by the user's settings."""
+    try:
+        with open(os.path.join(place, "config.toml"), "rb") as file:
+            settings: dict[str, Any] = tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError):
+        settings = {}
+    profile = settings.get("profiles", {}).get(settings.get("profile", ""), {})
+    named = profile.get("model_provider") or settings.get("model_provider") or _PROVIDER
+    for word in setup.arguments:
+        name, _, value = word.removeprefix("--config=").partition("=")
+        named = value.strip().strip("\"'") if name.strip() == "model_provider" else named
+    return str(named)
 
 
 def home(environment: Mapping[str, str]) -> str:

@@ -236,6 +236,16 @@ def copy_of(path: str) -> bytes | None:
         return None
 
 
+def provider_in(content: bytes) -> str | None:
+    """Return the provider of models that a thread was made with, as its first line has it."""
+    try:
+        first = msgspec.json.decode(content.partition(b"\n")[0], type=_RolloutLine)
+    except msgspec.MsgspecError:
+        return None
+    named = first.payload.get("model_provider") if isinstance(first.payload, dict) else None
+    return named if isinstance(named, str) else None
+
+
 def is_whole(path: str, *, copy: bytes | None, prompt: str) -> bool:
     """Say whether a thread's file can be resumed.
 

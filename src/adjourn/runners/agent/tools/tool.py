@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from adjourn.core.edit.schema import problems
+from adjourn.core.edit.argument_schema import problems
 from adjourn.runners.agent.tools.bounds import PathBounds
 
 Arguments = dict[str, Any]

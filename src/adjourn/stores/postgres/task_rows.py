@@ -9,8 +9,13 @@ from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, Outdated, UnreadableRow
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run, Task
+from adjourn.stores.postgres.batched_rows import (
+    BatchedRows,
+    QueueEntry,
+    expect,
+    outdated_if_missing,
+)
 from adjourn.stores.postgres.connection import Values
-from adjourn.stores.postgres.transaction import BatchedRows, QueueEntry, expect, outdated_if_missing
 from adjourn.stores.rows import BITS, LAST
 from adjourn.stores.shapes import HEXADECIMAL, SPEC, Shape, name_or_none, spec_body
 
@@ -283,7 +288,7 @@ class EngineRows(TaskRows):
         )
         self._write("fence", no, no, place.run, run.supervisor, sentence, pool=place.pool)
 
-    def wrest(self, run: Run, *, only_if_over: bool) -> None:
+    def take_over(self, run: Run, *, only_if_over: bool) -> None:
         no = self._no(run.task_id)
         ((is_taken,),) = self._all("wrest", no, only_if_over)
         self._forget_entry(no)

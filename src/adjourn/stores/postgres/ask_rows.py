@@ -16,9 +16,7 @@ from adjourn.core.task import Task
 from adjourn.core.trail.events import GENESIS, Event, link_after
 from adjourn.ports.store import Turn
 from adjourn.stores.postgres.batch import read_about
-from adjourn.stores.postgres.connection import Values
-from adjourn.stores.postgres.tasks import OF_TASK, EngineRows, call_of, run_of, task_of
-from adjourn.stores.postgres.transaction import (
+from adjourn.stores.postgres.batched_rows import (
     PREFETCHED,
     IdentityMap,
     QueueEntry,
@@ -26,6 +24,8 @@ from adjourn.stores.postgres.transaction import (
     outdated_if_missing,
     valid_names,
 )
+from adjourn.stores.postgres.connection import Values
+from adjourn.stores.postgres.task_rows import OF_TASK, EngineRows, call_of, run_of, task_of
 from adjourn.stores.rows import BITS, LAST
 from adjourn.stores.shapes import (
     HEXADECIMAL,
@@ -86,7 +86,7 @@ class AskRows(EngineRows):
         else:
             self._lock_and_read([], valid_names([task_id]))
 
-    def foresee(self, task_id: str) -> None:
+    def read_ahead(self, task_id: str) -> None:
         if self._prefetched and self._adopt_prefetched(task_id):
             self._known.is_judged = True
         else:
@@ -292,11 +292,11 @@ class PostgresRows(AskRows):
         body = self._known.beginnings.get(self._no(task_id))
         return intact_event(task_id, body) if body is not None else super().beginning(task_id)
 
-    def told(self, task_id: str, *, limit: int) -> list[Event]:
+    def newest_events(self, task_id: str, *, limit: int) -> list[Event]:
         no = self._no(task_id)
         known = self._known.told.get(no)
         if known is None or (len(known) >= PREFETCHED and not 0 <= limit <= PREFETCHED):
-            return super().told(task_id, limit=limit)
+            return super().newest_events(task_id, limit=limit)
         kept = [event for body in known if (event := intact_event(task_id, body))]
         found = self._untold(task_id, no) + kept
         return found[:limit] if limit >= 0 else found
