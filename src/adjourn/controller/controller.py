@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+import msgspec
+
 from adjourn.controller.agents import Agents
 from adjourn.controller.asks import Asks
 from adjourn.controller.context import Context
@@ -75,6 +77,23 @@ class Controller:
                 not_made=frozenset((NOT_MADE.read(view, task_id) or ()) if made else ()),
                 why=_reasons(view, asks),
                 changes=noted.stat if noted and noted.run == task.runs else None,
+            )
+
+    def scene_of(self, ask: Ask) -> Scene:
+        """Return the scene of an ask's task; the ask may be of an earlier run."""
+        scene = self.scene(ask.task_id)
+        if ask.id in {each.id for each in scene.asks}:
+            return scene
+        with self.store.read() as view:
+            called = call_asked_about(view, ask)
+            calls = {called.number: called} if called else {}
+            return msgspec.structs.replace(
+                scene,
+                asks=(ask,),
+                calls=calls,
+                replaced=_replaced_calls(view, [ask]),
+                originals=_originals(view, [ask], calls),
+                why=_reasons(view, [ask]),
             )
 
 

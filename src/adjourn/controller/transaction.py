@@ -486,6 +486,7 @@ class Transaction:
         level: str | None = None,
         digest: str | None = None,
         override: str | None = None,
+        comment: str | None = None,
     ) -> AnyAsk:
         """Give an ask its reply. With an approval goes the digest of what it lets start.
 
@@ -504,6 +505,7 @@ class Transaction:
             level=level,
             digest=digest,
             override=override,
+            comment=comment,
         )
         return settled
 

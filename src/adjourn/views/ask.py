@@ -43,7 +43,12 @@ _NEVER_COVERED = (
 def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
     """Lay out one ask: what would run, byte for byte, on which terms, and the agent's own words."""
     blocks: list[Block] = [
-        line(Span(ask.kind, state_role(ask.kind)), f" {ask.id}  {ago(ask.created_at, now=now)}")
+        line(
+            Span(ask.kind, state_role(ask.kind)),
+            " ",
+            Span(ask.id, "id"),
+            f"  {ago(ask.created_at, now=now)}",
+        )
     ]
     call = scene.call_of(ask)
     if call is not None:

@@ -32,6 +32,8 @@ Role = Literal[
     "danger",
     "agent_words",
     "link",
+    # An id of ours: a surface for people may show its beginning
+    "id",
     # How something stands; what failed is "danger", what is over is "muted"
     "ready",
     "running",

@@ -1,6 +1,6 @@
 """The one layout of a call, and what stands for it in a list."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from adjourn.core.call import COMMAND, Call, arguments_of, canonical, command_of
 from adjourn.core.text.render import Cut, argv_lines, call_lines, clipped, shortened, visible
@@ -9,6 +9,17 @@ from adjourn.views.block import Block, Code, Fields, Span, line
 GIST = 500  # columns of a call in a list
 _SHORT = 8
 _INDENT = "    "
+
+
+def unique_name(find: Callable[[str], Collection[str]], identifier: str) -> str:
+    """Return the beginning of an id that names nothing else: 8 characters, or more if need be.
+
+    `find` returns what begins so: `view.tasks_like` or `view.asks_like`.
+    """
+    for length in (_SHORT, 2 * _SHORT):
+        if len(find(identifier[:length])) <= 1:
+            return identifier[:length]
+    return identifier
 
 
 def short(identifier: str) -> str:

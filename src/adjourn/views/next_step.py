@@ -7,7 +7,7 @@ from adjourn.core.documents import is_resumable
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.views.block import Block, Command, line
-from adjourn.views.commands import CommandWriter
+from adjourn.views.commands import CommandWriter, Id
 
 
 def resume_hint(scene: Scene, commands: CommandWriter) -> str:
@@ -52,49 +52,49 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
     task = scene.task
     match task.state:
         case TaskState.WAITING:
-            blocks = [block for ask in scene.open_asks for block in _settling(ask, commands)]
+            blocks = [block for ask in scene.open_asks for block in settling_blocks(ask, commands)]
             blocks += [
-                Command("Look at it:   ", commands("show", child)) for child in scene.waiting_on
+                Command("Look at it:   ", commands("show", Id(child))) for child in scene.waiting_on
             ]
             if blocks and not any(isinstance(ask, UncertainAsk) for ask in scene.open_asks):
                 # Once all is settled: with the plan where the task's own work is done
                 plan = task.spec.plan if any(map(is_review, scene.open_asks)) else None
-                then = ("execute", plan) if plan else ("resume", task.id)
+                then = ("execute", plan) if plan else ("resume", Id(task.id))
                 blocks.append(Command("Then:         ", commands(*then)))
             return blocks
         case TaskState.PAUSED:
             first: Block = (
-                Command("Resume with: ", commands("resume", task.id, *_flags(scene)))
+                Command("Resume with: ", commands("resume", Id(task.id), *_flags(scene)))
                 if _can_go_on(scene)
                 else line("It cannot be resumed: its agent had saved nothing yet.")
             )
-            return [first, Command("Restart with: ", commands("restart", task.id))]
+            return [first, Command("Restart with: ", commands("restart", Id(task.id)))]
         case TaskState.QUEUED:
-            return [Command("Start with:   ", commands("resume", task.id))]
+            return [Command("Start with:   ", commands("resume", Id(task.id)))]
         case TaskState.RUNNING:
-            return [Command("Wait with:    ", commands("wait", task.id))]
+            return [Command("Wait with:    ", commands("wait", Id(task.id)))]
         case TaskState.FAILED | TaskState.CANCELED:
-            return [Command("Restart with: ", commands("restart", task.id))]
+            return [Command("Restart with: ", commands("restart", Id(task.id)))]
         case TaskState.SUCCEEDED:
             return []
 
 
-def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
+def settling_blocks(ask: Ask, commands: CommandWriter) -> list[Block]:
     """Lay out how one ask is settled."""
     match ask:
         case ApprovalAsk() if ask.terms.override:
-            overriding = commands("approve", ask.id, "--override", "why it must run")
+            overriding = commands("approve", Id(ask.id), "--override", "why it must run")
             return [
-                Command("Reject with:  ", commands("reject", ask.id)),
+                Command("Reject with:  ", commands("reject", Id(ask.id))),
                 Command("Or override:  ", overriding),
             ]
         case ApprovalAsk():
             return [
-                Command("Approve with: ", commands("approve", ask.id)),
-                Command("Reject with:  ", commands("reject", ask.id)),
+                Command("Approve with: ", commands("approve", Id(ask.id))),
+                Command("Reject with:  ", commands("reject", Id(ask.id))),
             ]
         case QuestionAsk():
-            answer = commands("answer", ask.id, *_as_argument(_example(ask)))
+            answer = commands("answer", Id(ask.id), *_as_argument(_example(ask)))
             return [Command("Answer with:  ", answer)]
         case UncertainAsk():
             call = f"{ask.task_id}.{ask.tool_call_id}"

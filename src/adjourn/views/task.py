@@ -41,12 +41,13 @@ def task_blocks(scene: Scene, commands: CommandWriter, *, now: int, cut: Cut) ->
             case _:
                 return [*blocks, Line(before)]
 
-    blocks.append(line(Span(_headline(scene), state_role(task.state)), f"  (task {task.id})"))
+    headline = Span(_headline(scene), state_role(task.state))
+    blocks.append(line(headline, "  (task ", Span(task.id, "id"), ")"))
     blocks += unmade_blocks(scene.unmade_calls)
     if task.state is TaskState.WAITING:
         for ask in scene.open_asks:
             blocks += [BLANK, *ask_blocks(ask, scene, now=now, cut=cut)]
-        blocks += [line(f"waits for task {child}") for child in scene.waiting_on]
+        blocks += [line("waits for task ", Span(child, "id")) for child in scene.waiting_on]
     following = next_step(scene, commands)
     return [*blocks, BLANK, *following] if following else blocks
 
