@@ -54,6 +54,9 @@ def test_a_pause_at_a_terminal_is_settled_on_the_spot(shell: Shell) -> None:
     """A person stays at 80 columns and 24 rows, and the task goes on at once."""
     with Terminal(shell, "run", "--", "sh", "-c", GATED, columns=80, rows=24, env=ASKS) as person:
         person.shows(KEYS)
+        # All of it is on the screen: nothing has scrolled away
+        assert any(row.startswith("Paused: 1 thing to settle") for row in person.lines)
+        assert any(row.startswith("    $ sh -c ") for row in person.lines)
         person.listen(0.4)
         person.type(b"?")
         person.shows("Approve this call, as it is shown.")

@@ -22,6 +22,8 @@ _COLOURS = {
     "strong": "1",
     "danger": "31",
     "succeeded": "32",
+    "added": "32",
+    "removed": "31",
     "waiting": "33",
     "running": "34",
     "ready": "36",
