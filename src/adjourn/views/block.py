@@ -6,16 +6,18 @@ blocks out itself (a table, a list of fields), or has `wrap` break them into row
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
+from adjourn.core.task import Task
 from adjourn.core.text.render import (
     AGENT_MARK,
     MORE_MARK,
     WHOLE,
     Cut,
     agent_words,
+    command_line,
     command_rows,
     fit,
     fitting_rows,
@@ -114,7 +116,7 @@ class AgentWords(msgspec.Struct, frozen=True, kw_only=True):
     margin: int = 0  # columns that the rows leave free, the indent among them
 
 
-class Command(msgspec.Struct, frozen=True):
+class CommandBlock(msgspec.Struct, frozen=True):
     """A command that a person may paste; too long for a row, it goes on as a shell reads it."""
 
     head: str
@@ -122,7 +124,7 @@ class Command(msgspec.Struct, frozen=True):
     before: tuple[Span, ...] = ()  # on the same row as its head
 
 
-Block = Line | Table | Fields | Code | AgentWords | Command
+Block = Line | Table | Fields | Code | AgentWords | CommandBlock
 BLANK = Line()
 
 
@@ -168,7 +170,7 @@ def lay_out(blocks: Iterable[Block], columns: int | None) -> list[Line]:
                     line(block.indent, Span(row, _role_of_words(row)))
                     for row in agent_words(block.text, columns=room, cut=block.cut)
                 ]
-            case Command():
+            case CommandBlock():
                 rows = command_rows(block.head, block.command, columns=columns or _UNBOUNDED)
                 found.append(
                     line(*block.before, block.head, Span(rows[0][len(block.head) :], "code"))
@@ -251,3 +253,53 @@ def _part(spans: Iterable[Span], start: int, end: int) -> Iterable[Span]:
         if text:
             yield Span(text, span.role)
         at += len(span.text)
+
+
+_SHOWN = 2_000  # characters of a value
+
+
+class Id(str):
+    """An id among the words of a command; where a person reads it, its beginning is enough."""
+
+    __slots__ = ()
+
+
+class CommandWriter(Protocol):
+    """Writes what a person does next; a surface without a shell has its own."""
+
+    def __call__(self, *words: str) -> str:
+        """Return the verb and its arguments as this surface writes them."""
+        ...
+
+
+class Commands:
+    """Writes command lines of a program, for a store if it has to be named."""
+
+    def __init__(
+        self, program: str, store: str | None, *, shorten: Callable[[str], str] = str
+    ) -> None:
+        self._program = program
+        self._shorten = shorten
+        self._store = ["--store", store] if store else []
+
+    def __call__(self, *words: str) -> str:
+        """Return a command line, ready to paste."""
+        words = tuple(self._shorten(word) if isinstance(word, Id) else word for word in words)
+        end = words.index("--") if "--" in words else len(words)
+        return command_line([self._program, *words[:end], *self._store, *words[end:]])
+
+
+def cut_of(task_id: str, commands: CommandWriter, *, shows_all: bool = False) -> Cut:
+    """Return how much of a value is shown, with the command that shows the rest."""
+    if shows_all:
+        return WHOLE
+    return Cut(limit=_SHOWN, rest=commands("show", task_id, "--full"))
+
+
+def unattended_block(tasks: Sequence[Task], commands: CommandWriter) -> Line:
+    """Name queued tasks that nobody is about to start, oldest last, and what starts one."""
+    first = tasks[-1]
+    others = f" (and {len(tasks) - 1} more)" if len(tasks) > 1 else ""
+    start = Span(commands("resume", Id(first.id)), "code")
+    name = Span(first.id, "id")
+    return line("Task ", name, f"{others} is queued, and no worker is alive to start it: ", start)

@@ -13,9 +13,8 @@ from adjourn.core.task import PauseReason, Run, Task
 from adjourn.core.text.render import clipped, prose, title
 from adjourn.core.text.when import ago, stamp
 from adjourn.ports.store import View
-from adjourn.views.block import Block, Command, Table
+from adjourn.views.block import Block, CommandBlock, CommandWriter, Table
 from adjourn.views.call import GIST, short
-from adjourn.views.commands import CommandWriter
 
 
 class PausedTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +75,8 @@ def paused_blocks(found: Sequence[PausedTask], commands: CommandWriter, *, now: 
     ]
     blocks: list[Block] = [Table(head=("PAUSED", "REASON", "SINCE", "WHY"), rows=rows)]
     blocks += [
-        Command("Go on with: ", way_on(each, commands, named=short(each.task.id))) for each in found
+        CommandBlock("Go on with: ", way_on(each, commands, named=short(each.task.id)))
+        for each in found
     ]
     return blocks
 

@@ -203,7 +203,7 @@ def _open_shared_processes(root: str, store: "PostgresStore") -> "Processes":
 def _open_gate(root: str) -> "Gate":
     """Make what judges commands. Loaded here: most who open a store only decide."""
     # Most who open a store only decide
-    from adjourn.wiring.gate import open_gate
+    from adjourn.wiring.surroundings import open_gate
 
     return open_gate(root)
 

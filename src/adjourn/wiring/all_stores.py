@@ -15,7 +15,7 @@ import msgspec
 
 from adjourn.core.errors import AdjournError
 from adjourn.settings.find_store import is_shared
-from adjourn.stores.sqlite.deleted import Fate, known_stores
+from adjourn.stores.sqlite.deleted import StoreFate, known_stores
 from adjourn.system.files import private_directory, write_whole
 from adjourn.system.machine import state_directory
 
@@ -59,7 +59,7 @@ def registered_stores() -> list[str]:
     One that was moved is known again as soon as something is written to it.
     """
     state = state_directory(os.environ)
-    roots = [known.path for known in known_stores(state) if known.fate is Fate.THERE]
+    roots = [known.path for known in known_stores(state) if known.fate is StoreFate.THERE]
     folder = os.path.join(state, "stores")
     names = [name for name in _entries(folder) if name.endswith(".json")]
     for name in sorted(names):

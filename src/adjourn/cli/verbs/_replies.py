@@ -13,9 +13,8 @@ from adjourn.core.errors import Misuse, NotFound, StoreProblem
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import WHOLE_ID, Task
 from adjourn.core.text.render import prose, visible
-from adjourn.views.block import Span, line
+from adjourn.views.block import Id, Span, line
 from adjourn.views.call import call_blocks
-from adjourn.views.commands import Id
 from adjourn.wiring import has_worker, name_of_store
 
 

@@ -11,7 +11,7 @@ from adjourn.core.errors import Conflict
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.supervision.supervisor import Supervisor
-from adjourn.supervision.wait import require_workspace
+from adjourn.supervision.workspace_notes import require_workspace
 
 
 def resume_tasks(session: Session, task_ids: Iterable[str]) -> int:

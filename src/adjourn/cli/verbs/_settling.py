@@ -14,14 +14,15 @@ from adjourn.cli.session import Session
 from adjourn.cli.terminal import flush, is_pasted, pressed_key, wait_for_silence
 from adjourn.controller.controller import Controller
 from adjourn.core.ask import ApprovalAsk, Ask, Principal, QuestionAsk, Reply, Verb
+from adjourn.core.authority.scopes import is_human
 from adjourn.core.errors import AdjournError
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.text.render import prose, visible
 from adjourn.system.poll import Poll, Signals, deferred_signals
-from adjourn.views.ask import ask_blocks
 from adjourn.views.block import BLANK, Block, Span, line
 from adjourn.views.keys import Key, KeyAction, keys_for, keys_line
+from adjourn.views.task import ask_blocks
 
 _STDIN = 0
 _LINE = 1 << 16
@@ -43,7 +44,7 @@ def can_settle_here(session: Session, by: Principal) -> bool:
     if session.wants_json or os.environ.get("CI") or os.environ.get("ADJOURN_PROMPT") == "0":
         return False
     streams = (sys.stdin, sys.stdout, sys.stderr)
-    return all(stream and stream.isatty() for stream in streams) and by.is_human
+    return all(stream and stream.isatty() for stream in streams) and is_human(by)
 
 
 def settle_task_here(session: Session, controller: Controller, task: Task) -> bool:

@@ -17,8 +17,7 @@ from adjourn.core.errors import Misuse
 from adjourn.core.states import TaskState
 from adjourn.ports.store import View
 from adjourn.views.ask_row import ask_row
-from adjourn.views.block import BLANK, Table
-from adjourn.views.commands import unattended_block
+from adjourn.views.block import BLANK, Table, unattended_block
 from adjourn.wiring import find_unattended
 
 TYPE_CHECKING = False

@@ -14,9 +14,8 @@ from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Task
 from adjourn.core.text.render import title
 from adjourn.core.text.when import ago
-from adjourn.views.block import BLANK, Table
+from adjourn.views.block import BLANK, Table, unattended_block
 from adjourn.views.call import GIST, unique_name, unmade_words
-from adjourn.views.commands import unattended_block
 from adjourn.wiring import find_unattended
 
 
