@@ -85,6 +85,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, str] | None = None
     # With an approval of what the policy never allows: why it runs all the same
     override: str | msgspec.UnsetType = msgspec.UNSET
+    comment: str | None = None  # with an approval: what the person notes about it
 
     @property
     def reason_to_override(self) -> str | None:
