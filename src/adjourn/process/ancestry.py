@@ -9,6 +9,11 @@ from adjourn.process.identity import SHIM_GROUP, boot_id, membership
 
 PLACES = "places"  # the name of the shared document that lists where people use the store from
 _MOST = 8
+# Every process of a run is below one of these
+_OURS = frozenset({b"adjourn-shim", b"adjourn-forks"})
+_TRIES = 20
+_DEEPEST = 10_000
+_INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # the kernel's own number for the first one
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,13 +71,6 @@ def difference(place: Place, places: tuple[Place, ...]) -> str | None:
         if place.user_namespace != nearest.user_namespace
         else "its mount namespace"
     )
-
-
-# Every process of a run is below one of these
-_OURS = frozenset({b"adjourn-shim", b"adjourn-forks"})
-_TRIES = 20
-_DEEPEST = 10_000
-_INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # the kernel's own number for the first one
 
 
 class AncestryUnreadable(Exception):

@@ -59,6 +59,7 @@ _STATES: dict[str, Role] = {
     "canceled": "muted",
     "pending": "muted",
 }
+_SHOWN = 2_000  # characters of a value
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -251,9 +252,6 @@ def _part(spans: Iterable[Span], start: int, end: int) -> Iterable[Span]:
         if text:
             yield Span(text, span.role)
         at += len(span.text)
-
-
-_SHOWN = 2_000  # characters of a value
 
 
 class CommandWriter(Protocol):
