@@ -162,8 +162,14 @@ class Decisions:
         """Record that somebody was refused, with what they wanted to do, and to which task."""
         with self._context.change() as tx:
             task = tx.rows.task(task_id)
-            facts = {"verb": verb, "why": why[:_LONGEST_REASON], "inside": by.inside_run}
-            tx.tell(task.id, "refused", by=by.name, **facts)
+            tx.tell(
+                task.id,
+                "refused",
+                by=by.name,
+                verb=verb,
+                why=why[:_LONGEST_REASON],
+                inside=by.inside_run,
+            )
 
     # --- deciding ---------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ _DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ERO
 _SHORTAGES = _PROCESSES_AND_MEMORY | _DESCRIPTORS | _DISK
 STATE = "ADJOURN_STATE"  # a run gets it: HOME and XDG_STATE_HOME may be others inside
 KEY = "ADJOURN_STORE_KEY"
-AGENT_SECRET = "ADJOURN_AGENT_SECRET"  # noqa: S105 -- the name of a variable
+AGENT_SECRET = "ADJOURN_MCP_SECRET"  # noqa: S105 -- the name of a variable
 _SHORTEST_KEY = 32  # characters: the store keeps a digest of it, which nobody may be able to guess
 
 
