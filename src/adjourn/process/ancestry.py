@@ -99,7 +99,7 @@ def mark_of_run() -> str | None:
 
     A variable, or the control group of a shim.
     """
-    groups = (membership("self") or "").split("/")
+    groups = membership("self").split("/")
     group = next((name for name in groups if SHIM_GROUP.fullmatch(name)), None)
     return os.environ.get("ADJOURN_RUN_ID") or group
 
