@@ -63,7 +63,7 @@ class Supervisor:
         *,
         root: str,
         new_id: NewId,
-        own: str | None,
+        own: str,
         about: SupervisorRecord,
         left_by: LeftBy,
         tries: int = TRIES,

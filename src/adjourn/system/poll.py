@@ -10,6 +10,9 @@ from typing import Protocol
 
 CHECK_SECONDS = 2.0  # a check repairs a lost wake-up; everything else is an event
 OUTPUT_SECONDS = 0.1  # between two reads of what a run has printed
+_PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+# Each arrives as an error in its place, or means nothing to us
+IGNORED = (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class EventSource(Protocol):
@@ -51,11 +54,6 @@ class Poll:
         for source in self._sources:
             source.drain()
         return ready
-
-
-_PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-# Each arrives as an error in its place, or means nothing to us
-IGNORED = (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class Signals:
