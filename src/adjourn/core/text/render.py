@@ -40,9 +40,9 @@ def visible(text: str) -> str:
 
     Printable ASCII stands for itself; only a backslash is doubled. So do letters of the scripts in
     which one character is one shape, set from left to right: Latin, Greek, Cyrillic, kana, Han,
-    Hangul. So do arrows, emoji (with a tone of skin, or people joined to one picture) and
-    other signs that look like no letter, and whole words of Arabic, Persian, Hebrew, Hindi and Thai
-    that are well formed and touch no ASCII, with the numbers beside them. Curly quotes and dashes are
+    Hangul. So do arrows, emoji (with a tone of skin, or people joined to one picture) and other
+    signs that look like no letter, and whole words of Arabic, Persian, Hebrew, Hindi and Thai that
+    are well formed and touch no ASCII, with the numbers beside them. Curly quotes and dashes are
     shown where they cannot be taken for those of a shell. All else is escaped: `\n`, `\r`, `\t`,
     `\x80` for a byte that is not UTF-8, `\{40 spaces}` for a wide gap, `\u{202e}` for the rest.
 
