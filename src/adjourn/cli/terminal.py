@@ -73,15 +73,9 @@ def printed(blocks: Iterable[Block], stream: TextIO) -> str:
     rows = lay_out(blocks, columns)
     if columns is not None:
         rows = wrap_blocks(change_text(rows, lambda text: _spelled(text, stream)), columns)
-    has_colour = stream is sys.stdout and has_colours()
+    can_colour = stream is sys.stdout and stream.isatty()
+    has_colour = can_colour and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return "\n".join(_coloured(row) if has_colour else row.text for row in rows)
-
-
-def has_colours() -> bool:
-    """Return whether colour helps: on a terminal, and only if nobody said otherwise."""
-    return (
-        sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    )
 
 
 def _spelled(text: str, stream: TextIO) -> str:

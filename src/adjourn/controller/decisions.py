@@ -27,21 +27,22 @@ from adjourn.core.errors import (
     AdjournError,
     Ambiguous,
     Conflict,
-    Item,
     Misuse,
     NotAllowed,
     NotFound,
     NothingRecorded,
+    ReplyResult,
     StoreProblem,
 )
 from adjourn.core.states import AskMove, CallMove
-from adjourn.core.task import Milliseconds, Task
+from adjourn.core.task import Milliseconds, Task, task_of_run
 from adjourn.core.text.render import command_line, visible
 from adjourn.core.text.when import stamp
-from adjourn.core.trail.receipt import Receipt
+from adjourn.core.trail.events import Receipt
 from adjourn.ports.store import View
 
 _LONGEST_VALUE = 4096
+_LONGEST_REASON = 300  # characters of why somebody was refused, in the trail
 ENOUGH = 4  # characters of an id, to decide something by it
 
 _ASK_MOVES = {
@@ -136,6 +137,40 @@ class Decisions:
             self._context.trust.note_place(tx.rows, by)
         return True
 
+    def why_not(self, view: View, ask: Ask, verb: Verb, *, by: Principal) -> str | None:
+        """Return why somebody could not give this reply to an ask, or None if they could."""
+        trust_in = self._context.trust
+        try:
+            trust_in.authorise(by, verb)
+            trust_in.require_outside(view, by, verb)
+            trust_in.weigh(view, ask, verb, by=by)
+        except NotAllowed as error:
+            return error.sentence
+        return None
+
+    def task_around(self, inside_run: str) -> str | None:
+        """Return the task of the run that somebody is part of, if it is one of this store."""
+        with self.store.read() as view:
+            if view.tasks_like(task_of_run(inside_run)) == [task_of_run(inside_run)]:
+                return task_of_run(inside_run)
+            # Its variables are gone: its shim's pid, or control group (adjourn-PID-TIME), names it
+            words = inside_run.replace("-", " ").split()
+            runs = [run for run in view.current_runs() if run.shim and str(run.shim.pid) in words]
+            return runs[0].task_id if runs else None
+
+    def tell_refusal(self, task_id: str, *, verb: str, why: str, by: Principal) -> None:
+        """Record that somebody was refused, with what they wanted to do, and to which task."""
+        with self._context.change() as tx:
+            task = tx.rows.task(task_id)
+            tx.tell(
+                task.id,
+                "refused",
+                by=by.name,
+                verb=verb,
+                why=why[:_LONGEST_REASON],
+                inside=by.inside_run,
+            )
+
     # --- deciding ---------------------------------------------------------------------------------
 
     def decide(self, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
@@ -154,18 +189,18 @@ class Decisions:
 
         # Try all of them, so that a refusal says what is wrong with each. It ends the transaction.
         settled: list[Ask] = []
-        items: list[Item] = []
+        items: list[ReplyResult] = []
         for reply in replies:
             try:
                 ask = self.reply(tx, reply, by=by)
                 settled.append(ask)
-                items.append(Item(reply.ask_id, result=f"would be {ask.state}", error=None))
+                items.append(ReplyResult(reply.ask_id, result=f"would be {ask.state}", error=None))
             except StoreProblem:
                 raise
             except AdjournError as error:
                 if len(replies) == 1:
                     raise
-                items.append(Item(reply.ask_id, result="refused", error=error))
+                items.append(ReplyResult(reply.ask_id, result="refused", error=error))
         if len(settled) < len(replies):
             raise NothingRecorded.of(items)
 
@@ -282,6 +317,7 @@ class Decisions:
             snoozed: list[Ask] = []
             for ask_id in dict.fromkeys(ask_ids):
                 ask = tx.rows.ask(ask_id)
+                self._context.trust.require_subtree(tx.rows, by, "snooze", ask.task_id)
                 require_open(ask)
                 snoozed.append(tx.save_ask(ask, snoozed_until=until))
                 tx.tell(

@@ -91,7 +91,7 @@ class Plans:
             if supervisor and task.state is TaskState.QUEUED:
                 # Refused, it leaves nothing that a worker would start later
                 require_free_workspace(tx.rows, task)
-            return self._runs.claim_if_queued(tx, task, supervisor)
+            return self._runs.claim_if_queued(tx, task, supervisor, by=by)
 
     def begin_plan_anew(self, path: str, *, by: Principal) -> None:
         """Forget what was begun of a plan, so that all of it begins again.

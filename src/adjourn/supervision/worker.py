@@ -29,7 +29,7 @@ from adjourn.supervision.shims import ActiveRun
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.system.machine import is_shortage
 from adjourn.system.poll import Poll, Signals
-from adjourn.views.commands import CommandWriter
+from adjourn.views.block import CommandWriter
 
 # Seconds before a start that failed is tried again: first, longest of a task, longest of a machine
 _BACKOFF, _LONGEST, _LONGEST_HOLD = 0.5, 60.0, 15.0

@@ -1,9 +1,15 @@
-"""Notes what a task's workspace has checked out at a pause, and what the task changed in it."""
+"""Notes what a task's workspace has checked out at a pause, and what the task changed in it.
+
+Also refuses a task whose workspace is gone.
+"""
+
+import os
 
 import msgspec
 
 from adjourn.controller.controller import Controller
 from adjourn.core.diffstat import Noted
+from adjourn.core.errors import CannotResume
 from adjourn.core.kept_documents import BEFORE, CHANGES, HEAD, LEFT
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
@@ -15,6 +21,24 @@ class PausedHead(msgspec.Struct, frozen=True, kw_only=True):
 
     run: int
     head: Head
+
+
+def require_workspace(controller: Controller, task: Task) -> None:
+    """Refuse a task whose workspace is not where it was.
+
+    The same work anywhere else is other work.
+    """
+    if os.path.isdir(task.spec.workspace):
+        return
+    with controller.store.read() as view:
+        run = view.run(task.id, task.runs) if task.runs else None
+    facts = [f"run {run.id}"] if run else []
+    facts.append(task.spec.runner)
+    if run and run.session_ref:
+        facts.append(f"session {run.session_ref}")
+    why = f"its workspace {task.spec.workspace} is not there any more"
+    sentence = f"task {task.id} ({', '.join(facts)}) cannot be resumed: {why}"
+    raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
 
 
 def note_left(controller: Controller, task: Task) -> None:

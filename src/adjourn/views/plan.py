@@ -7,9 +7,8 @@ import msgspec
 from adjourn.core.plan.plan import ItemState, Progress, Stand, in_order
 from adjourn.core.states import ENDED
 from adjourn.core.text.render import prose
-from adjourn.views.block import Block, Span, Table, line
+from adjourn.views.block import Block, CommandWriter, Span, Table, line
 from adjourn.views.call import short, unmade_blocks, unmade_words
-from adjourn.views.commands import CommandWriter
 
 _UNICODE = ("├─ ", "└─ ", "│  ", "   ", "… ")
 _ASCII = ("|- ", "`- ", "|  ", "   ", "... ")

@@ -8,12 +8,12 @@ import stat
 import time
 from array import array
 from collections import Counter
+from hashlib import sha256
 from zlib import crc32
 
 import msgspec
 
 from adjourn.core.diffstat import Diffstat, FileChange, by_path
-from adjourn.core.digest import sha256
 from adjourn.core.task import Milliseconds
 from adjourn.core.text.render import spelled
 from adjourn.workspace.git import MOST_ENTRIES, entries, read_start
@@ -60,7 +60,7 @@ def sketch_of(workspace: str, *, seconds: float = _LONGEST) -> Sketches:
             checksums: bytes | None = None
             if b"\0" not in content and lines_left >= 0:
                 checksums = array("I", map(crc32, lines)).tobytes()
-            sketch = Sketch(changed, found.st_size, sha256(content), checksums)
+            sketch = Sketch(changed, found.st_size, sha256(content).digest(), checksums)
         files[spelled(os.path.relpath(path, workspace))] = sketch
     return Sketches(at=began, files=files, is_whole=True)
 

@@ -11,7 +11,7 @@ from adjourn.core.plan.document import plan_doc
 from adjourn.core.plan.plan import Progress, progress_of
 from adjourn.views.block import BLANK, Table
 from adjourn.views.plan import graph_block, standing_blocks
-from adjourn.wiring.plans import open_plan
+from adjourn.wiring.plan_files import open_plan
 from adjourn.wiring.scenes import item_hints, redacted_progress
 
 

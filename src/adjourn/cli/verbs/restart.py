@@ -84,7 +84,7 @@ def _changed_plan(controller: Controller, task: Task, *, is_required: bool) -> F
         return None
     # Most tasks belong to no plan (bench start)
     from adjourn.core.plan.plan import words_of
-    from adjourn.wiring.plans import open_plan, specs_of
+    from adjourn.wiring.plan_files import open_plan, specs_of
 
     try:
         plan = open_plan(task.spec.plan)

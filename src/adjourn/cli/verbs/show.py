@@ -18,10 +18,15 @@ from adjourn.core.task import Task
 from adjourn.core.text.render import prose
 from adjourn.core.trail.durations import time_spent, time_words
 from adjourn.views.agent import resumability_blocks
-from adjourn.views.block import BLANK, AgentWords, Block, line
-from adjourn.views.commands import unattended_block
-from adjourn.views.next_step import resume_hint
-from adjourn.views.task import all_calls, history_blocks, settled_blocks, task_blocks, work_blocks
+from adjourn.views.block import BLANK, AgentWords, Block, line, unattended_block
+from adjourn.views.task import (
+    all_calls,
+    history_blocks,
+    resume_hint,
+    settled_blocks,
+    task_blocks,
+    work_blocks,
+)
 from adjourn.views.transcript import transcript_blocks
 from adjourn.views.workspace import workspace_blocks
 from adjourn.wiring import find_unattended

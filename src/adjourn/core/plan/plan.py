@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from hashlib import sha256
 from typing import Literal
 
 import msgspec
 
 from adjourn.core.call import Call, canonical, portable
-from adjourn.core.digest import sha256
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-
-# And the digest of a path: under this name the store keeps what was begun of a plan
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +64,7 @@ def words_of(plan: Plan, item: Item) -> str:
         bool(item.pause_on_approval),
         portable(plan.workspace),
     ]
-    return sha256(canonical(words)).hex()
+    return sha256(canonical(words)).hexdigest()
 
 
 class ItemState(StrEnum):

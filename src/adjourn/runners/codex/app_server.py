@@ -71,12 +71,12 @@ class _Settings(msgspec.Struct):
         return asks | {f"mcp_servers.{name}.tools": each for name, each in tools.items() if each}
 
 
-class _Account(msgspec.Struct):
+class _AccountAnswer(msgspec.Struct):
     type: str
 
 
 class _Accounts(msgspec.Struct):
-    account: _Account | None = None
+    account: _AccountAnswer | None = None
 
 
 class _Hello(msgspec.Struct, rename="camel"):

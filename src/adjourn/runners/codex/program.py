@@ -8,7 +8,7 @@ from glob import escape, glob
 from typing import Any
 
 from adjourn.core.errors import AdjournError, CannotResume
-from adjourn.runners.codex.options import Setup
+from adjourn.runners.codex.options import CodexSetup
 from adjourn.runners.installed import find_program
 
 OLDEST = (0, 144)  # the first that goes on by an empty turn
@@ -27,7 +27,7 @@ _LAUNCHER = b"#!"
 _THREAD = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def binary(setup: Setup, environment: Mapping[str, str], *, workspace: str) -> str:
+def binary(setup: CodexSetup, environment: Mapping[str, str], *, workspace: str) -> str:
     """Return the program itself: a kill of npm's launcher would leave it running."""
     found = find_program(
         setup.program, path=environment.get("PATH", os.defpath), workspace=workspace
@@ -65,7 +65,7 @@ def _vendored(launcher: str) -> Iterator[str]:
         yield from glob(package + pattern)
 
 
-def overrides(setup: Setup, workspace: str) -> list[str]:
+def overrides(setup: CodexSetup, workspace: str) -> list[str]:
     """Return the settings that a run without a terminal needs, whatever the user's own say."""
     settings = [
         f"features.{name}={'true' if value else 'false'}" for name, value in _FEATURES.items()
@@ -85,7 +85,7 @@ def _untrusted(workspace: str) -> Iterator[str]:
         yield from _untrusted(os.path.dirname(workspace))
 
 
-def has_rules(setup: Setup, workspace: str, environment: Mapping[str, str]) -> bool:
+def has_rules(setup: CodexSetup, workspace: str, environment: Mapping[str, str]) -> bool:
     """Say whether there are rules of Codex's own, which may let commands pass."""
     places = [
         _SYSTEM,
@@ -128,7 +128,7 @@ def require_thread(name: str) -> None:
         raise CannotResume(f"{name!r} is not the id of a Codex thread", way_out="adjourn restart")
 
 
-def provider_of(setup: Setup, place: str) -> str:
+def provider_of(setup: CodexSetup, place: str) -> str:
     """Return the provider of models that a new thread would get, by the user's settings."""
     try:
         with open(os.path.join(place, "config.toml"), "rb") as file:
