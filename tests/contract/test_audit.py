@@ -4,6 +4,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,7 +15,6 @@ import pytest
 
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.call import canonical
-from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
 from adjourn.core.trail.audit import Auditor, AuditVerdict, harmless
 from adjourn.core.trail.events import GENESIS, Event
@@ -186,7 +186,7 @@ def recompute_a_part(db: Any, chance: random.Random, last: int) -> str:
     (seal,) = one(db, "SELECT seal FROM event WHERE no = ?", place - 1) if place > 1 else (GENESIS,)
     for later, link in sorted(links.items()):
         if place <= later <= upto:
-            seal = sha256(seal + link)
+            seal = sha256(seal + link).digest()
             db.execute("UPDATE event SET seal = ? WHERE no = ?", (seal, later))
     for task, head in heads(db).items():
         db.execute("UPDATE task SET head = ? WHERE no = ?", (head, task))
@@ -209,7 +209,7 @@ def true_links(db: Any) -> dict[int, bytes]:
             link = sha256(  # noqa: PLW2901 -- the chain goes on from it
                 last.get(task, GENESIS)
                 + canonical(Event(task_id=name or "", kind=kind, by=by, at=at, facts=facts))
-            )
+            ).digest()
             last[task] = link
         links[place] = link
     return links

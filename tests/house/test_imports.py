@@ -56,7 +56,7 @@ HEAVY = {
     ),
     *(
         f"adjourn.controller.{part}"
-        for part in ("agents", "asks", "batches", "controller", "documents", "edits", "endings")
+        for part in ("agents", "asks", "batches", "controller", "edits", "endings")
     ),
     *(
         f"adjourn.controller.{part}"
@@ -69,7 +69,7 @@ HEAVY = {
     *("adjourn.core.policy.judgement", "adjourn.core.policy.opening"),
     *("adjourn.core.authority.signed", "adjourn.core.edit.edit"),
     *(
-        "adjourn.views.next_step",
+        "adjourn.views.task",
         "adjourn.views.task",
         "adjourn.views.task",
         "adjourn.wiring.scenes",

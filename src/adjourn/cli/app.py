@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from adjourn.cli.options import help_option, telling
-from adjourn.cli.session import Session, checked_exit_code
+from adjourn.cli.session import Session
 from adjourn.cli.terminal import flush, lost_output, make_ready
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse, NotAllowed
@@ -110,6 +110,18 @@ class Verbs(click.Group):
             )
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Return the verbs that begin so, each with what it does, without importing them."""
+        # Only the shell asks for it
+        from click.shell_completion import CompletionItem
+
+        verbs = [
+            CompletionItem(name, help=does)
+            for name, does in VERBS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of verbs without importing them."""
         del ctx
@@ -153,11 +165,21 @@ def run(argv: list[str]) -> int:
     """
     make_ready()
     take_key_from(os.environ)
-    session = Session(wants_json=_wants_json(argv))
+    own = argv[: argv.index("--")] if "--" in argv else argv
+    session = Session(wants_json="--output=json" in own or ("--output", "json") in pairwise(own))
     try:
-        _refuse_other_encodings(argv)
+        if argv and argv[0] in _WORDY and not "".join(argv).isascii():
+            # Commands and paths may be in any encoding; questions, answers and decisions may not
+            try:
+                "".join(argv).encode()
+            except UnicodeEncodeError:
+                way_out = f"adjourn {argv[0]} --help"
+                raise Misuse("these words are not UTF-8", way_out=way_out) from None
         session.is_prompt = argv[:1] == ["-a"]
-        code = _dispatch(_spelled_out(argv), session)
+        result: Any = cli.main(
+            args=_spelled_out(argv), prog_name="adjourn", standalone_mode=False, obj=session
+        )
+        code = result if isinstance(result, int) else exits.COMPLETED
     except AdjournError as error:
         if isinstance(error, NotAllowed):
             session.tell_refusal(argv[0] if argv else "", error)
@@ -178,28 +200,11 @@ def run(argv: list[str]) -> int:
         session.warn(f"  what was done stays done; see: {session.commands('tasks')}")
         # How a task ended is more than whether it could be printed
         code = code if code or _verb_of(argv) in _OWN_OUTCOME else exits.FAILED
-    return checked_exit_code(code)
+    return code if code in exits.MEANINGS or code > exits.PAUSED else exits.FAILED
 
 
 def _verb_of(argv: list[str]) -> str:
     return _spelled_out(argv)[0]
-
-
-def _refuse_other_encodings(argv: list[str]) -> None:
-    """Keep words that are not UTF-8 out of questions, answers and decisions.
-
-    Commands and paths may have them.
-    """
-    if argv and argv[0] in _WORDY and not "".join(argv).isascii():
-        try:
-            "".join(argv).encode()
-        except UnicodeEncodeError:
-            raise Misuse("these words are not UTF-8", way_out=f"adjourn {argv[0]} --help") from None
-
-
-def _dispatch(argv: list[str], session: Session) -> int:
-    result: Any = cli.main(args=argv, prog_name="adjourn", standalone_mode=False, obj=session)
-    return result if isinstance(result, int) else exits.COMPLETED
 
 
 def _spelled_out(argv: list[str]) -> list[str]:
@@ -209,11 +214,6 @@ def _spelled_out(argv: list[str]) -> list[str]:
     if argv[:1] == ["-a"]:
         return ["run", *argv[1:]]
     return [*_EARLIER.get(argv[0], argv[:1]), *argv[1:]] if argv else ["--help"]
-
-
-def _wants_json(argv: list[str]) -> bool:
-    own = argv[: argv.index("--")] if "--" in argv else argv
-    return "--output=json" in own or ("--output", "json") in pairwise(own)
 
 
 def _on_one_line(error: click.ClickException) -> str:

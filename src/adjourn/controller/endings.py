@@ -15,7 +15,7 @@ from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, Command
 from adjourn.core.kept_documents import NOT_MADE, WHY
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
 from adjourn.core.policy.opening import OwnAsk
-from adjourn.core.states import AskState, CallMove, CallState, Move, after
+from adjourn.core.states import AskState, CallMove, CallState, Move, TaskState, after
 from adjourn.core.task import OnRejection, PauseReason, Run, RunState, Task, Wish
 
 _RUN_STATES = {
@@ -266,6 +266,8 @@ def end_run(
         tries=task.tries if move is Move.RETURN else 0,
         calls=max(task.calls, next_call.number if next_call else 0),
     )
+    if ended.state is TaskState.PAUSED:
+        tx.hold_plan(ended)
     tx.tell(
         ended.id,
         _EVENTS[move],

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import sha256
 
 import msgspec
 
@@ -28,7 +29,6 @@ from adjourn.controller.transaction import (
 )
 from adjourn.core.ask import ApprovalAsk, Ask, Principal, Terms
 from adjourn.core.call import COMMAND, Call, command_body, command_of, digest_of, grant_of
-from adjourn.core.digest import sha256
 from adjourn.core.errors import (
     Conflict,
     Misuse,
@@ -159,12 +159,7 @@ class Runs:
                 f"call {call.id} was started before the store was set back, and still runs",
                 way_out=f"wait until it has ended, then: adjourn resume {task.id}",
             )
-        if other := _task_in_workspace(tx.rows, task):
-            sentence = (
-                f"task {other.id} is running in {task.spec.workspace}:"
-                " of a plan one task runs at a time"
-            )
-            raise WorkspaceBusy(sentence, way_out=f"adjourn wait {other.id}")
+        require_free_workspace(tx.rows, task)
 
         call = tx.move(call, CallMove.CLAIM, claimed_by=supervisor)
         run = tx.new_run(task, call=call.number, supervisor=supervisor)
@@ -471,11 +466,21 @@ def _require_startable(view: View, task: Task) -> None:
     state_after(task, Move.START)
 
 
+def require_free_workspace(view: View, task: Task) -> None:
+    """Refuse a task of a plan while another one runs in its workspace."""
+    if other := _task_in_workspace(view, task):
+        sentence = (
+            f"task {other.id} is running in {task.spec.workspace}:"
+            " of a plan one task runs at a time"
+        )
+        raise WorkspaceBusy(sentence, way_out=f"adjourn wait {other.id}")
+
+
 def _task_in_workspace(view: View, task: Task) -> Task | None:
     """Return the task of a plan that keeps another task of a plan out of its workspace."""
     if task.spec.plan is None:
         return None
-    name = sha256(task.spec.workspace.encode("utf-8", "backslashreplace")).hex()
+    name = sha256(task.spec.workspace.encode("utf-8", "backslashreplace")).hexdigest()
     # Of two who look at the same moment, one waits here for the other
     WORKSPACE.read(view, name)
     for other in view.running():

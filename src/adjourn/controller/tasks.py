@@ -34,14 +34,17 @@ from adjourn.core.kept_documents import (
     CHECKPOINT,
     CLARIFICATION,
     FOLLOW_UPS,
+    ITEM,
     NOT_MADE,
     PLAN,
     RESPONSE,
     RESULT,
     SAVED,
     SESSION,
+    UNTOLD,
     plan_key,
 )
+from adjourn.core.plan.plan import Begun, Record
 from adjourn.core.policy.opening import Opening, Way
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import (
@@ -55,10 +58,20 @@ from adjourn.core.states import (
 )
 from adjourn.core.task import SESSION_RUNNER, PauseReason, Spec, Task, Wish
 from adjourn.core.trail.reason import gate_for
-from adjourn.ports.store import Turn, View
+from adjourn.ports.store import Change, Turn, View
 
 # What a restart drops
-_OF_A_SESSION = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE, BATCH, SESSION, NOT_MADE, FOLLOW_UPS)
+_OF_A_SESSION = (
+    SAVED,
+    CLARIFICATION,
+    CHECKPOINT,
+    RESPONSE,
+    BATCH,
+    SESSION,
+    NOT_MADE,
+    FOLLOW_UPS,
+    UNTOLD,
+)
 
 _GOES_ON = frozenset({TaskState.QUEUED, TaskState.WAITING, TaskState.PAUSED})
 
@@ -67,6 +80,13 @@ _VERDICTS = {
     Verdict.IT_DID_NOT: (CallMove.IT_DID_NOT, Move.PAUSE),
     Verdict.RUN_AGAIN: (CallMove.RUN_AGAIN, Move.SETTLE),
 }
+
+
+class FromPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan says now of one of its items, and the digest of its words."""
+
+    spec: Spec
+    words: str
 
 
 class Tasks:
@@ -356,6 +376,7 @@ class Tasks:
             task = tx.rows.task(task_id)
             self._context.trust.require_subtree(tx.rows, by, verb, task.id)
             _require_newest(tx.rows, task, named=named or task_id)
+            tx.release_plan(task)
             if setup is not None:
                 task = tx.save(task, spec=msgspec.structs.replace(task.spec, setup=setup))
                 tx.tell(task.id, "limits_changed", by=by.name, **resumption.limits)
@@ -451,9 +472,19 @@ class Tasks:
         return gate.enter(tx, tx.requeue(task, move, by=by.name), opening, by=by.name)
 
     def restart(
-        self, task_id: str, *, by: Principal, workspace: str, supervisor: str | None = None
+        self,
+        task_id: str,
+        *,
+        by: Principal,
+        workspace: str,
+        supervisor: str | None = None,
+        from_plan: FromPlan | None = None,
     ) -> Task:
-        """Queue a task from nothing, with a new session, or claim it at once. Its history stays."""
+        """Queue a task from nothing, with a new session, or claim it at once. Its history stays.
+
+        It does what it did, or what its plan says now.
+        """
+        opening = self._context.gate.opening(from_plan.spec) if from_plan else None
         with self._context.change() as tx:
             task = tx.rows.task(task_id)
             self._context.trust.authorise_change(tx.rows, by, "restart", task)
@@ -471,6 +502,10 @@ class Tasks:
                 document.drop(tx.rows, task.id)
             begin_anew(tx, task)
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
+            if from_plan and opening:
+                spec = gate.under_policy(tx, from_plan.spec, opening)
+                keep_begun(tx.rows, spec, Begun(task_id=task.id, words=from_plan.words))
+            tx.release_plan(task)
             fresh = tx.save(task, spec=spec, session_id=self._context.new_id())
             return self._runs.claim_if_queued(
                 tx, self._queue(tx, fresh, Move.RESTART, by=by), supervisor, by=by
@@ -516,6 +551,8 @@ class Tasks:
                 tx.withdraw_calls(task)
                 tx.cancel_children(task)
             stopped = tx.save(task, state=state, message=f"{state} by {by.name}", next_call=None)
+            if move is Move.PAUSE:
+                tx.hold_plan(stopped)
             tx.tell(stopped.id, f"task_{state}", by=by.name)
             tx.wake_parent(stopped)
             return stopped
@@ -554,6 +591,20 @@ class Tasks:
             _require_unneeded_by_plan(tx.rows, task)
             tx.tell(task.id, "task_pruned", by=by.name)
             tx.rows.forget_task(task_id)
+
+
+def record_of(view: View, path: str) -> Record:
+    """Return what was begun of a plan; of an unknown one, nothing."""
+    return PLAN.read(view, plan_key(path)) or Record(path=path)
+
+
+def keep_begun(rows: Change, spec: Spec, begun: Begun) -> None:
+    """Keep which task was begun for an item of a plan, found by the plan and by the item's id."""
+    path, item = spec.plan or "", spec.item or ""
+    record = record_of(rows, path)
+    items = {**record.items, item: begun}
+    PLAN.keep(rows, msgspec.structs.replace(record, items=items), plan_key(path))
+    ITEM.keep(rows, {**(ITEM.read(rows, item) or {}), path: begun.task_id}, item)
 
 
 def _can_follow_up(task: Task) -> bool:

@@ -151,6 +151,27 @@ class Transaction:
         }
         self.rows.append(Event(task_id=task_id, kind=kind, by=by, at=self.now, facts=known))
 
+    # --- plans ------------------------------------------------------------------------------------
+
+    def hold_plan(self, task: Task) -> None:
+        """Keep workers from starting tasks of the plan that a task belongs to, if any."""
+        self._keep_hold(task, is_held=True)
+
+    def release_plan(self, task: Task) -> None:
+        """Let workers start tasks of the plan again: somebody goes on with it."""
+        self._keep_hold(task, is_held=False)
+
+    def _keep_hold(self, task: Task, *, is_held: bool) -> None:
+        if task.spec.plan is None:
+            return
+        # Most tasks belong to no plan (bench start)
+        from adjourn.core.kept_documents import PLAN, plan_key
+
+        key = plan_key(task.spec.plan)
+        record = PLAN.read(self.rows, key)
+        if record and record.is_held is not is_held:
+            PLAN.keep(self.rows, msgspec.structs.replace(record, is_held=is_held), key)
+
     # --- tasks ------------------------------------------------------------------------------------
 
     def enqueue(self, task: Task, move: Move, *, by: str) -> Task:
@@ -519,6 +540,7 @@ class Transaction:
         level: str | None = None,
         digest: str | None = None,
         override: str | None = None,
+        comment: str | None = None,
     ) -> AnyAsk:
         """Give an ask its reply. With an approval goes the digest of what it lets start.
 
@@ -537,6 +559,7 @@ class Transaction:
             level=level,
             digest=digest,
             override=override,
+            comment=comment,
         )
         return settled
 

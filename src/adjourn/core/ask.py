@@ -1,12 +1,12 @@
 """One thing that a person must settle, and the reply that settles it."""
 
 from enum import StrEnum
+from hashlib import sha256
 from typing import ClassVar, TypeAlias, TypeGuard, assert_never
 
 import msgspec
 
 from adjourn.core.call import call_name
-from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadySettled
 from adjourn.core.people import GivenApproval, Person, missing_words
 from adjourn.core.states import AskState
@@ -99,6 +99,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, str] | None = None
     # With an approval of what the policy never allows: why it runs all the same
     override: str | msgspec.UnsetType = msgspec.UNSET
+    comment: str | None = None  # with an approval: what the person notes about it
 
     @property
     def reason_to_override(self) -> str | None:
@@ -305,6 +306,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     found_by: str | None = None  # what finds it again in a later run, where that is not its key
 
 
+DIGEST_KEY = "q_"  # how the key of a question begins that was asked without one
+
+
 def question_of(
     prompt: str, *, key: str | None, choices: tuple[str, ...], expires_after: Milliseconds | None
 ) -> Question:
@@ -314,7 +318,7 @@ def question_of(
 
     Such a question is found again by its text, as it was before keys were digests.
     """
-    name = key or f"q_{sha256(prompt.encode('utf-8', 'surrogatepass')).hex()[:12]}"
+    name = key or f"{DIGEST_KEY}{sha256(prompt.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
     return Question(
         prompt=prompt,
         key=name,

@@ -180,6 +180,17 @@ class UsageDoc(msgspec.Struct, frozen=True, kw_only=True):
     task: Spent
 
 
+class ClarificationDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """A clarification that waits for its answers, and where its files are."""
+
+    agent_id: str
+    request_id: str
+    timestamp: str
+    clarification_path: str
+    response_path: str
+    checkpoint_path: str
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a task stands, for machines."""
 
@@ -200,6 +211,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     usage: UsageDoc | msgspec.UnsetType = msgspec.UNSET
     error: ErrorDoc | msgspec.UnsetType = msgspec.UNSET
     waiting_on: tuple[str, ...] = ()
+    clarification: ClarificationDoc | msgspec.UnsetType = msgspec.UNSET
     workspace: WorkspaceDoc | msgspec.UnsetType = msgspec.UNSET
     changes: Diffstat | msgspec.UnsetType = msgspec.UNSET
     resumability: ResumabilityDoc | msgspec.UnsetType = msgspec.UNSET
@@ -230,6 +242,9 @@ class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signal: int | None = None
     message: str | None = None
     usage: Spent | None = None
+    # Of a task of a plan: the plan, and the task's own id in it
+    plan: str | None = None
+    plan_task_id: str | None = None
 
 
 class ItemDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -267,7 +282,7 @@ _NOT_A_PERSONS = frozenset({PauseReason.UNAVAILABLE, PauseReason.LIMIT_REACHED})
 
 def manifest_of(scene: Scene, *, hint: str) -> Manifest:
     """Say how a task stands; `hint` is the command that goes on."""
-    task, run = scene.task, scene.run
+    task, run, report = scene.task, scene.run, scene.report
     manifest = Manifest(
         outcome=_OUTCOMES[task.state],
         task_id=task.id,
@@ -276,7 +291,9 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         session_id=(run.session_ref if run else None) or task.session_id,
         state=task.state,
         waiting_on=scene.waiting_on,
-        usage=_usage(scene.report),
+        usage=UsageDoc(run=report.spent, task=report.task or report.spent)
+        if report
+        else msgspec.UNSET,
         asks=tuple(
             ask_doc(
                 ask,
@@ -310,10 +327,6 @@ def _call_doc(call: Call, scene: Scene) -> CallDoc:
         fate=Fate.NOT_MADE if is_unmade else Fate(call.state.value),
         arguments=arguments_of(call.body) if is_unmade else msgspec.UNSET,
     )
-
-
-def _usage(report: Report | None) -> UsageDoc | msgspec.UnsetType:
-    return UsageDoc(run=report.spent, task=report.task or report.spent) if report else msgspec.UNSET
 
 
 def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
@@ -351,19 +364,17 @@ def _reason(scene: Scene) -> ReasonDoc:
                 questions.append(QuestionDoc(question_id=ask.id, text=ask.prompt, choices=()))
             case _:
                 assert_never(ask)
+    if scene.task.state is TaskState.PAUSED:
+        kind = PauseType(pause_cause(scene.task, scene.run))
+    elif scene.waiting_on and not scene.open_asks:
+        kind = PauseType.WAITING_ON
+    else:
+        kind = PauseType.TOOL_APPROVAL_REQUIRED if calls else PauseType.INPUT_REQUIRED
     return ReasonDoc(
-        type=_reason_type(scene, has_approvals=bool(calls)),
+        type=kind,
         pending_tool_calls=tuple(calls),
         questions=tuple(questions),
     )
-
-
-def _reason_type(scene: Scene, *, has_approvals: bool) -> PauseType:
-    if scene.task.state is TaskState.PAUSED:
-        return PauseType(pause_cause(scene.task, scene.run))
-    if scene.waiting_on and not scene.open_asks:
-        return PauseType.WAITING_ON
-    return PauseType.TOOL_APPROVAL_REQUIRED if has_approvals else PauseType.INPUT_REQUIRED
 
 
 def pause_cause(task: Task, run: Run | None) -> PauseReason:
@@ -519,6 +530,8 @@ def run_doc(
         signal=run.signal,
         message=run.message,
         usage=report.spent if report else None,
+        plan=task.spec.plan,
+        plan_task_id=task.spec.item,
     )
 
 

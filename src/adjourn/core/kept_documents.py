@@ -7,6 +7,7 @@ process.ancestry, which short commands read.)
 """
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -18,7 +19,6 @@ from adjourn.core.authority.signed import Signed
 from adjourn.core.call import Call
 from adjourn.core.clarification import Clarification
 from adjourn.core.diffstat import Noted
-from adjourn.core.digest import sha256
 from adjourn.core.errors import UnreadableRow
 from adjourn.core.plan.plan import Record
 from adjourn.core.resumption import FollowUp
@@ -160,10 +160,13 @@ RESPONSE = _raw("response")  # the digest of the response file that was taken
 BATCH = _json("batch", list[int])  # the numbers of the newest calls; 0: its driver just makes it
 # The numbers of calls that were approved and never made, although their task had ended
 NOT_MADE = _json("not_made", list[int])
-FOLLOW_UPS = _json("follow_ups", list[FollowUp])  # what people said to an agent that had left
+FOLLOW_UPS = _json("follow_ups", list[FollowUp])  # what an agent that had left is told
+# The asks of an agent's tools whose replies its session does not know yet
+UNTOLD = _json("untold", list[str])
 BEGAN = _number("began")  # how many messages belong to sessions before the last restart
 HEAD = _raw("head")  # what its workspace had checked out at a pause (supervision.workspace_notes)
 BEFORE = _raw("before")  # its workspace before it began (workspace.sketch)
+LEFT = _raw("left:")  # and a run's number: its workspace when that run ended (workspace.sketch)
 CHANGES = _json("changes", Noted)  # what it changed, when its work was done
 
 
@@ -183,6 +186,10 @@ POLICY = SharedDocument("policy:", bytes, bytes)  # and its digest
 PLAN = SharedDocument(
     "plan:", msgspec.json.encode, lambda body: msgspec.json.decode(body, type=Record)
 )
+# And the id of an item: the newest task that was begun for it, by the path of its plan
+ITEM = SharedDocument(
+    "item:", msgspec.json.encode, lambda body: msgspec.json.decode(body, type=dict[str, str])
+)
 # And the digest of its path. It is never kept: whoever reads it holds it, so that of two tasks of
 # plans that begin at the same moment one waits for the other.
 WORKSPACE = SharedDocument("workspace:", bytes, bytes)
@@ -197,4 +204,4 @@ USED_ONCE = SharedDocument("", bytes, bytes)  # and the name of a decision that 
 
 def plan_key(path: str) -> str:
     """Return the key of a plan, which is known by its path."""
-    return sha256(path.encode()).hex()
+    return sha256(path.encode()).hexdigest()

@@ -28,8 +28,7 @@ from adjourn.mcp_server.shown_tasks import ShownTasks
 from adjourn.mcp_server.waiting import Pause, TaskWait, ceiling_of
 from adjourn.process.ancestry import parent_run_in
 from adjourn.process.identity import identify
-from adjourn.settings.config import exit_codes_setting, wants_pauses
-from adjourn.settings.redaction import open_redactor
+from adjourn.settings.config import exit_codes_setting, open_redactor, wants_pauses
 from adjourn.supervision.workspace_notes import require_workspace
 from adjourn.views.block import CommandWriter
 from adjourn.wiring import find_unattended

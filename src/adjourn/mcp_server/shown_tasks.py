@@ -16,7 +16,7 @@ from adjourn.core.task import SESSION_RUNNER
 from adjourn.core.text.when import stamp
 from adjourn.ports.store import View
 from adjourn.views.block import CommandWriter
-from adjourn.views.next_step import resume_hint
+from adjourn.views.task import resume_hint
 
 Json = dict[str, Any]
 

@@ -4,19 +4,20 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from hashlib import sha256
 
 import msgspec
 
 from adjourn.core.clarification import Left
-from adjourn.core.digest import sha256
 from adjourn.core.outcome import Exit
 from adjourn.core.task import ProcessId, number_of_run, task_of_run
 from adjourn.core.text.render import spelled
 from adjourn.ports.world import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
+from adjourn.process.cgroup import Cgroup
 from adjourn.process.identity import boot_id
 from adjourn.process.shim import ShimFailed, adopt, holds_lock, read_record, read_result
 from adjourn.process.supervisors import LocalSupervisors, SharedSupervisors
-from adjourn.process.tree import kill_leftovers, remove_group
+from adjourn.process.tree import kill_leftovers
 from adjourn.system.files import (
     RECORD,
     RESULT,
@@ -140,13 +141,17 @@ class LocalProcesses(LocalSupervisors):
             if os.path.isdir(place):
                 kill_leftovers(place, run_id)
             return Vanished()
-        remove_group(place)
+        record = read_record(place)
+        if record and record.cgroup and os.path.exists(record.cgroup):
+            Cgroup(record.cgroup).remove()  # its shim did not
         if result.started and result.killed == "lease":
             return Vanished()  # it was killed for want of a supervisor: nobody knows how far it got
         if not (result.started or result.error or result.interrupted):
             return NeverStarted(_readable(result.refused) or "", is_refused=bool(result.refused))
         if result.is_shortage and not (result.started or result.interrupted):
             return NeverStarted(_readable(result.error) or "")
+        if result.is_busy and not (result.started or result.interrupted):
+            return NeverStarted(_readable(result.error) or "", is_busy=True)
         error = "it took too long and was stopped" if result.timed_out else _readable(result.error)
         exit_ = Exit(
             code=result.exit_code,
@@ -288,7 +293,9 @@ def name_of_mark(call_id: str) -> str:
     """
     if _is_name(call_id):
         return call_id
-    return f"{call_id.partition('.')[0]}.{sha256(call_id.encode(errors='surrogatepass')).hex()}"
+    return (
+        f"{call_id.partition('.')[0]}.{sha256(call_id.encode(errors='surrogatepass')).hexdigest()}"
+    )
 
 
 def _is_name(text: str) -> bool:

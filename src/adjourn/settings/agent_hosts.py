@@ -3,10 +3,10 @@
 import os
 from collections.abc import Callable
 from contextlib import closing
+from hashlib import sha256
 
 import msgspec
 
-from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
 from adjourn.settings.config import config_directory, require_trust
 from adjourn.system.files import hold_lock, private_directory, write_whole
@@ -55,6 +55,7 @@ def find_host(name: str) -> AgentHost | None:
 
 def change_hosts(change: Callable[[tuple[AgentHost, ...]], tuple[AgentHost, ...]]) -> None:
     """Replace the hosts by what becomes of them; of two who change them one waits."""
+    os.makedirs(os.path.dirname(config_directory()), exist_ok=True)
     directory = private_directory(config_directory())
     with closing(hold_lock(os.path.join(directory, _LOCK))):
         hosts = change(read_hosts())
@@ -64,4 +65,4 @@ def change_hosts(change: Callable[[tuple[AgentHost, ...]], tuple[AgentHost, ...]
 
 def digest_of_secret(secret: str) -> str:
     """Return the hash by which a secret is kept."""
-    return sha256(secret.encode()).hex()
+    return sha256(secret.encode()).hexdigest()

@@ -1,14 +1,49 @@
 """Reads the config of the user: never a project's."""
 
 import os
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from adjourn.core.errors import Misuse
 from adjourn.core.task import Milliseconds
+from adjourn.system.machine import store_key
+
+if TYPE_CHECKING:
+    from adjourn.core.redact import Redactor
 
 _OTHERS_MAY_WRITE = 0o002
+WAY_OUT = "adjourn notify --check"
+KEYS = (
+    "agent",
+    "acp",
+    "notify",
+    "principal",
+    "person",
+    "team",
+    "webhook",
+    "allowed_signers",
+    "revoked_signers",
+    "redact",
+    "pause_on_approval",
+    "exit_codes",
+)
+_LARGEST = 1024 * 1024
+PAUSE_ON_APPROVAL = "ADJOURN_PAUSE_ON_APPROVAL"
+_YES_OR_NO = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "": False,
+}
+EXIT_CODES = "ADJOURN_EXIT_CODES"
+_MOST_PATTERNS = 100
+_LEAD_OF_KEY = 64  # characters of a key: enough to know it by
+_SECRETS_HELP = "see docs/how-to/keep-secrets.md"
 
 
 def config_directory() -> str:
@@ -44,24 +79,6 @@ def require_trust(path: str, found: os.stat_result, *, owner: int | None = None)
 def has_config() -> bool:
     """Say whether the user has a config at all."""
     return os.path.lexists(os.path.join(config_directory(), "config.toml"))
-
-
-WAY_OUT = "adjourn notify --check"
-KEYS = (
-    "agent",
-    "acp",
-    "notify",
-    "principal",
-    "person",
-    "team",
-    "webhook",
-    "allowed_signers",
-    "revoked_signers",
-    "redact",
-    "pause_on_approval",
-    "exit_codes",
-)
-_LARGEST = 1024 * 1024
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,18 +166,6 @@ def _parsed(path: str, content: bytes) -> dict[str, Any]:
     return parsed
 
 
-PAUSE_ON_APPROVAL = "ADJOURN_PAUSE_ON_APPROVAL"
-_YES_OR_NO = {
-    "1": True,
-    "true": True,
-    "yes": True,
-    "0": False,
-    "false": False,
-    "no": False,
-    "": False,
-}
-
-
 def wants_pauses() -> bool:
     """Say whether the user wants to be asked wherever no flag says otherwise.
 
@@ -186,9 +191,6 @@ def wants_pauses() -> bool:
     return given
 
 
-EXIT_CODES = "ADJOURN_EXIT_CODES"
-
-
 def exit_codes_setting() -> str:
     """Return what exit codes 10 and 90 of a command that asked nothing mean: `ask` or `none`.
 
@@ -202,3 +204,28 @@ def exit_codes_setting() -> str:
             f'{where} must be "ask" or "none"', way_out="adjourn run --exit-codes none -- COMMAND"
         )
     return str(given)
+
+
+def open_redactor() -> "Redactor":
+    """Return what takes secrets out of copies.
+
+    Where the user's patterns cannot be used, nothing is copied at all.
+    """
+    from adjourn.core.redact import Redactor  # who prints no copy starts without it
+
+    config = read_config()
+    try:
+        patterns = msgspec.convert(config.content.get("redact", []), list[str])
+    except msgspec.ValidationError:
+        raise Misuse(
+            f"{config.path}: `redact` must be a list of patterns, at the top of the file",
+            way_out=_SECRETS_HELP,
+        ) from None
+    if len(patterns) > _MOST_PATTERNS:
+        raise Misuse(
+            f"{config.path}: `redact` has {len(patterns)} patterns, more than {_MOST_PATTERNS}",
+            way_out=_SECRETS_HELP,
+        )
+    if key := store_key():  # the store's own is a secret, too
+        patterns.append(re.escape(key[:_LEAD_OF_KEY]) + (r"\S*" if len(key) > _LEAD_OF_KEY else ""))
+    return Redactor(patterns)

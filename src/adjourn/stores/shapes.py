@@ -5,13 +5,13 @@ What SQL compares is a column. All other fields are one body, so that a new fiel
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from hashlib import sha256
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from adjourn.core.ask import ApprovalAsk, Ask, AskKind, QuestionAsk, Terms, UncertainAsk
 from adjourn.core.call import Word, exact, portable
-from adjourn.core.digest import sha256
 from adjourn.core.errors import UnreadableRow
 from adjourn.core.people import GivenApproval
 from adjourn.core.states import AskState
@@ -125,7 +125,7 @@ def prefix_range(prefix: str) -> tuple[str | None, str | None]:
 
 def short_digest(key: str) -> bytes:
     """Return enough of a digest to tell the keys of one run apart."""
-    return sha256(key.encode("utf-8", "surrogatepass"))[:16]
+    return sha256(key.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 Value = TypeVar("Value", bound=msgspec.Struct)
@@ -143,16 +143,12 @@ class Column(NamedTuple):
     decode: Callable[[Any], Any]
 
 
-def _encode_process(shim: ProcessId) -> str:
-    return msgspec.json.encode(shim).decode()
-
-
 def _encode_approvals(given: tuple[GivenApproval, ...]) -> str:
     return msgspec.json.encode(given).decode()
 
 
 HEXADECIMAL = Column(bytes.fromhex, bytes.hex)  # digests: half as long as bytes
-PROCESS = Column(_encode_process, _processes.decode)
+PROCESS = Column(lambda shim: msgspec.json.encode(shim).decode(), _processes.decode)
 FLAG = Column(int, bool)
 APPROVALS = Column(_encode_approvals, _approvals.decode)
 SPEC = Column(spec_body, spec_of)
@@ -207,10 +203,9 @@ class Shape(Generic[Value]):
 
     def value(self, columns: Iterable[Any], *bodies: bytes, **known: Any) -> Value:
         """Put a value together, or raise UnreadableRow with its name."""
-        return self.made(self._convert, columns, *bodies, **known)
-
-    def _convert(self, fields: Fields) -> Value:
-        return msgspec.convert(fields, self._kind)
+        return self.made(
+            lambda fields: msgspec.convert(fields, self._kind), columns, *bodies, **known
+        )
 
     def made(
         self,

@@ -60,6 +60,7 @@ class Execution:
         After a pause nothing else is started, whoever asked for it; nor after a review that is not
         given, or one that says stop.
         """
+        self._controller.plans.release(self._plan, by=self._by)
         while not signals.count():
             progress = self.progress()
             # A review that is open comes first

@@ -10,7 +10,7 @@ import msgspec
 from adjourn.controller.controller import Controller
 from adjourn.core.diffstat import Noted
 from adjourn.core.errors import CannotResume
-from adjourn.core.kept_documents import BEFORE, CHANGES, HEAD
+from adjourn.core.kept_documents import BEFORE, CHANGES, HEAD, LEFT
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.workspace.git import Head, head_of
@@ -49,6 +49,13 @@ def note_left(controller: Controller, task: Task) -> None:
             paused = msgspec.json.encode(PausedHead(run=task.runs, head=head))
             controller.documents.keep(task.id, HEAD, paused)
     note_changes(controller, task)
+    if not task.spec.review or task.state is TaskState.RUNNING or not task.runs:
+        return
+    if controller.documents.read(task.id, LEFT.of(task.runs)) is None:
+        from adjourn.workspace.sketch import encoded, sketch_of  # seldom: most work is not reviewed
+
+        left = encoded(sketch_of(task.spec.workspace))
+        controller.documents.keep(task.id, LEFT.of(task.runs), left)
 
 
 def head_at_pause(controller: Controller, task: Task) -> Head | None:
@@ -59,11 +66,23 @@ def head_at_pause(controller: Controller, task: Task) -> Head | None:
 
 
 def note_before(controller: Controller, task: Task) -> None:
-    """Keep a sketch of the workspace before a task runs for the first time that is reviewed."""
-    if task.spec.review and controller.documents.read(task.id, BEFORE) is None:
-        from adjourn.workspace.sketch import encoded, sketch_of  # seldom: most work is not reviewed
+    """Keep a sketch of the workspace before a task runs for the first time that is reviewed.
 
-        controller.documents.keep(task.id, BEFORE, encoded(sketch_of(task.spec.workspace)))
+    What others have changed between its runs was there before it, too: it is not its work.
+    """
+    if not task.spec.review:
+        return
+    from adjourn.workspace.sketch import decoded, encoded, rebase, sketch_of  # as above
+
+    now = sketch_of(task.spec.workspace)
+    before = controller.documents.read(task.id, BEFORE)
+    left = controller.documents.read(task.id, LEFT.of(task.runs - 1))  # this run is the next
+    if before is None:
+        controller.documents.keep(task.id, BEFORE, encoded(now))
+    elif left is not None:
+        rebased = rebase(decoded(before), decoded(left), now)
+        controller.documents.keep(task.id, BEFORE, encoded(rebased))
+        controller.documents.keep(task.id, LEFT.of(task.runs - 1), None)
 
 
 def note_changes(controller: Controller, task: Task) -> None:

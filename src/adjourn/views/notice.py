@@ -24,8 +24,7 @@ from adjourn.views.block import (
     to_text,
 )
 from adjourn.views.call import unmade_blocks, unmade_words
-from adjourn.views.next_step import resume_hint
-from adjourn.views.task import ask_blocks
+from adjourn.views.task import ask_blocks, resume_hint
 
 SAMPLE = "test"  # the task of a notice that is about none
 _TITLE = 200

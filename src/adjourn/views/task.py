@@ -14,10 +14,13 @@ from adjourn.core.ask import (
     QuestionAsk,
     Terms,
     UncertainAsk,
+    Verdict,
     expiry_of,
+    is_review,
 )
 from adjourn.core.call import COMMAND, Call, arguments_of, command_of, digest_of
 from adjourn.core.diffstat import diffstat_lines
+from adjourn.core.documents import ClarificationDoc, is_resumable
 from adjourn.core.edit.edit import difference
 from adjourn.core.policy.commands import steps_of
 from adjourn.core.policy.judgement import SAYS_NEVER
@@ -37,6 +40,7 @@ from adjourn.views.block import (
     CommandBlock,
     CommandWriter,
     Fields,
+    Id,
     Line,
     Role,
     Span,
@@ -45,8 +49,8 @@ from adjourn.views.block import (
     state_role,
 )
 from adjourn.views.call import call_blocks, unmade_blocks, unmade_words
-from adjourn.views.next_step import next_step
 
+_DIGITS = 16  # of a digest
 _INDENT = "  "
 _MARGIN = 4  # columns that an agent's words leave free
 _MOST_LINES = 40  # of what differs between two calls
@@ -56,12 +60,152 @@ _NEVER_COVERED = (
     "its environment",
     "the network",
 )
+_RECENT = 12  # events
+_HEADLINES = {
+    TaskState.SUCCEEDED: "Completed.",
+    TaskState.CANCELED: "Canceled.",
+    TaskState.QUEUED: "Queued: it has not started.",
+    TaskState.RUNNING: "Running.",
+}
+
+
+def resume_hint(scene: Scene, commands: CommandWriter) -> str:
+    """Return one command that goes on headless, exactly as printed."""
+    task, run, asks = scene.task, scene.run, scene.open_asks
+    checkpoint = (run.checkpoint_id if run else None) or task.id
+    match task.state:
+        case TaskState.PAUSED if _can_go_on(scene):
+            return commands("-c", checkpoint, *_flags(scene))
+        case TaskState.QUEUED:
+            return commands("resume", task.id)
+        case TaskState.RUNNING:
+            return commands("wait", task.id)
+        case TaskState.PAUSED | TaskState.FAILED | TaskState.CANCELED | TaskState.SUCCEEDED:
+            return commands("restart", task.id)
+        case TaskState.WAITING:
+            pass
+
+    if any(isinstance(ask, UncertainAsk) for ask in asks):
+        return commands("show", task.id)  # what became of it is for a person to say
+    if approvals := [ask for ask in asks if isinstance(ask, ApprovalAsk)]:
+        # What the policy never allows is not approved by pasting a hint
+        flags = [
+            word
+            for ask in approvals
+            for word in ("--reject" if ask.terms.override else "--approve", ask.tool_call_id)
+        ]
+        return commands("-c", checkpoint, *flags)
+    questions = [ask for ask in asks if isinstance(ask, QuestionAsk)]
+    if len(questions) == 1:
+        return commands("-c", checkpoint, *_as_argument(_example(questions[0])))
+    if questions:
+        answers = [
+            word for ask in questions for word in ("--answer", f"{ask.name}={_example(ask)}")
+        ]
+        return commands("-c", checkpoint, *answers)
+    return commands("show", *(scene.waiting_on[:1] or [task.id]))
+
+
+def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
+    """Lay out how to go on, one command for each possibility."""
+    task = scene.task
+    match task.state:
+        case TaskState.WAITING:
+            blocks = [
+                block
+                for ask in scene.open_asks
+                for block in settling_blocks(ask, commands, digest=_digest_if_edited(ask, scene))
+            ]
+            blocks += [
+                CommandBlock("Look at it:   ", commands("show", Id(child)))
+                for child in scene.waiting_on
+            ]
+            if blocks and not any(isinstance(ask, UncertainAsk) for ask in scene.open_asks):
+                # Once all is settled: with the plan where the task's own work is done
+                plan = task.spec.plan if any(map(is_review, scene.open_asks)) else None
+                then = ("execute", plan) if plan else ("resume", Id(task.id))
+                blocks.append(CommandBlock("Then:         ", commands(*then)))
+            return blocks
+        case TaskState.PAUSED:
+            first: Block = (
+                CommandBlock("Resume with: ", commands("resume", Id(task.id), *_flags(scene)))
+                if _can_go_on(scene)
+                else line("It cannot be resumed: its agent had saved nothing yet.")
+            )
+            return [first, CommandBlock("Restart with: ", commands("restart", Id(task.id)))]
+        case TaskState.QUEUED:
+            return [CommandBlock("Start with:   ", commands("resume", Id(task.id)))]
+        case TaskState.RUNNING:
+            return [CommandBlock("Wait with:    ", commands("wait", Id(task.id)))]
+        case TaskState.FAILED | TaskState.CANCELED:
+            return [CommandBlock("Restart with: ", commands("restart", Id(task.id)))]
+        case TaskState.SUCCEEDED:
+            return []
+
+
+def settling_blocks(ask: Ask, commands: CommandWriter, *, digest: str | None = None) -> list[Block]:
+    """Lay out how one ask is settled; `digest` is that of an open call that was edited."""
+    match ask:
+        case ApprovalAsk() if ask.terms.override:
+            overriding = commands("approve", Id(ask.id), "--override", "why it must run")
+            return [
+                CommandBlock("Reject with:  ", commands("reject", Id(ask.id))),
+                CommandBlock("Or override:  ", overriding),
+            ]
+        case ApprovalAsk():
+            # Of a call that somebody edited, an approval says which bytes it is for
+            edited = ("--digest", digest[:_DIGITS]) if digest else ()
+            return [
+                CommandBlock("Approve with: ", commands("approve", Id(ask.id), *edited)),
+                CommandBlock("Reject with:  ", commands("reject", Id(ask.id))),
+            ]
+        case QuestionAsk():
+            answer = commands("answer", Id(ask.id), *_as_argument(_example(ask)))
+            return [CommandBlock("Answer with:  ", answer)]
+        case UncertainAsk():
+            call = f"{ask.task_id}.{ask.tool_call_id}"
+            return [
+                CommandBlock("If it ran:     ", commands("settle", call, Verdict.IT_RAN)),
+                CommandBlock("If it did not: ", commands("settle", call, Verdict.IT_DID_NOT)),
+                CommandBlock("To run again:  ", commands("settle", call, Verdict.RUN_AGAIN)),
+            ]
+        case _:
+            assert_never(ask)
+
+
+def _digest_if_edited(ask: Ask, scene: Scene) -> str | None:
+    call = scene.call_of(ask)
+    return call.digest if call and scene.original_of(ask) is not None else None
+
+
+def _can_go_on(scene: Scene) -> bool:
+    """Return whether a paused task has a run to go on from."""
+    return scene.run is None or is_resumable(scene.task, scene.run)
+
+
+def _flags(scene: Scene) -> tuple[str, ...]:
+    """Return the options with which a paused task gets past the limit that stopped it."""
+    return scene.report.resume_with if scene.report else ()
+
+
+def _example(ask: QuestionAsk) -> str:
+    return ask.choices[0] if ask.choices else "your answer"
+
+
+def _as_argument(text: str) -> tuple[str, ...]:
+    """Keep a text from being taken for an option."""
+    return ("--", text) if text.startswith("-") else (text,)
 
 
 def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
     """Lay out one ask: what would run, byte for byte, on which terms, and the agent's own words."""
     blocks: list[Block] = [
-        line(Span(ask.kind, state_role(ask.kind)), f" {ask.id}  {ago(ask.created_at, now=now)}")
+        line(
+            Span(ask.kind, state_role(ask.kind)),
+            " ",
+            Span(ask.id, "id"),
+            f"  {ago(ask.created_at, now=now)}",
+        )
     ]
     call = scene.call_of(ask)
     if call is not None:
@@ -204,15 +348,6 @@ def _role_of_change(text: str) -> Role:
             return "plain"
 
 
-_RECENT = 12  # events
-_HEADLINES = {
-    TaskState.SUCCEEDED: "Completed.",
-    TaskState.CANCELED: "Canceled.",
-    TaskState.QUEUED: "Queued: it has not started.",
-    TaskState.RUNNING: "Running.",
-}
-
-
 def task_blocks(scene: Scene, commands: CommandWriter, *, now: int, cut: Cut) -> list[Block]:
     """Lay out how a task stands, and what to do next."""
     task = scene.task
@@ -229,12 +364,13 @@ def task_blocks(scene: Scene, commands: CommandWriter, *, now: int, cut: Cut) ->
             case _:
                 return [*blocks, Line(before)]
 
-    blocks.append(line(Span(_headline(scene), state_role(task.state)), f"  (task {task.id})"))
+    headline = Span(_headline(scene), state_role(task.state))
+    blocks.append(line(headline, "  (task ", Span(task.id, "id"), ")"))
     blocks += unmade_blocks(scene.unmade_calls)
     if task.state is TaskState.WAITING:
         for ask in scene.open_asks:
             blocks += [BLANK, *ask_blocks(ask, scene, now=now, cut=cut)]
-        blocks += [line(f"waits for task {child}") for child in scene.waiting_on]
+        blocks += [line("waits for task ", Span(child, "id")) for child in scene.waiting_on]
     following = next_step(scene, commands)
     return [*blocks, BLANK, *following] if following else blocks
 
@@ -274,6 +410,20 @@ def work_blocks(scene: Scene, *, cut: Cut) -> list[Block]:
     if spec.parent_run:
         blocks.append(line(f"started by run {spec.parent_run}"))
     return blocks
+
+
+def clarification_blocks(asked: ClarificationDoc) -> list[Block]:
+    """Lay out where the files of a clarification are."""
+    places = (
+        ("request", asked.clarification_path),
+        ("response", asked.response_path),
+        ("checkpoint", asked.checkpoint_path),
+    )
+    entries = tuple((name, Span(visible(path), "code")) for name, path in places)
+    return [
+        line(f"clarification {asked.request_id}"),
+        Fields(entries=entries, width=11, indent="  "),
+    ]
 
 
 def _used(report: Report) -> str:

@@ -3,10 +3,10 @@
 import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 
 import msgspec
 
-from adjourn.core.digest import sha256
 from adjourn.core.errors import BadPlan, Misuse, NotFound, WorkspaceBusy
 from adjourn.core.plan.plan import Item, Plan
 from adjourn.core.plan.plan_file import PlanContent, read_plan
@@ -167,7 +167,7 @@ class Executor(msgspec.Struct, frozen=True, kw_only=True):
 def executing(root: str, plan: Plan) -> Generator[None, None, None]:
     """Be the only one who executes a plan in its workspace, or raise WorkspaceBusy."""
     folder = private_directory(os.path.join(root, "plans"))
-    path = os.path.join(folder, f"{sha256(os.fsencode(plan.workspace)).hex()[:32]}.lock")
+    path = os.path.join(folder, f"{sha256(os.fsencode(plan.workspace)).hexdigest()[:32]}.lock")
     held = hold_lock_if_free(path)
     if held is None:
         who = "somebody executes a plan"

@@ -6,13 +6,13 @@ The database's address, a place for files, processes, leases.
 import os
 import socket
 import stat
+from hashlib import sha256
 from urllib.parse import urlsplit
 
 import msgspec
 
 from adjourn.core.ask import Principal
 from adjourn.core.authority.scopes import ALL, LOGIN, Rights, Scope
-from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, StoreNotBound, StoreProblem, StoreRefused
 from adjourn.core.text.render import command_line
 from adjourn.ports.leases import RunLeases
@@ -58,7 +58,7 @@ def place_for(url: str) -> str:
     """
     place = os.path.join(
         state_directory(os.environ),
-        sha256(_identity(url).encode("utf-8", "surrogateescape")).hex()[:16],
+        sha256(_identity(url).encode("utf-8", "surrogateescape")).hexdigest()[:16],
     )
     _keep_address(place, _address(url, _former(place) or Address(url=url)))
     return place
@@ -189,7 +189,7 @@ def _trust_mark(place: str, content: bytes) -> str:
     It is for these bytes in this very directory: a copy has another inode.
     """
     of = f"{os.stat(place).st_ino}\0".encode() + content
-    return os.path.join(state_directory(os.environ), "addresses", sha256(of).hex())
+    return os.path.join(state_directory(os.environ), "addresses", sha256(of).hexdigest())
 
 
 def trust_address(place: str, content: bytes | None = None) -> None:

@@ -8,7 +8,7 @@ from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
 from adjourn.cli.terminal import flush
 from adjourn.cli.verbs._reviewing import can_review, review_now
-from adjourn.cli.verbs.plan import graph_of
+from adjourn.cli.verbs.plan import graph_of, without_secrets
 from adjourn.cli.verbs.run import ungated_line
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
@@ -104,8 +104,9 @@ def _report(session: Session, controller: Controller, progress: Progress, *, nam
         if len(scenes) > 1:
             session.print(f"[{scene.task.spec.item}]")
         session.show([*standing(session, scene, now=controller.now()), BLANK])
+    progress = without_secrets(session, progress)
     next_blocks = plan_blocks(progress, session.commands, named=named)
-    session.show([graph_of(session, progress), BLANK, *next_blocks])
+    session.show([graph_of(progress), BLANK, *next_blocks])
     return _EXIT_CODES[progress.outcome]
 
 

@@ -4,13 +4,13 @@ The document that is signed, and the file that brings it from anywhere.
 """
 
 from binascii import a2b_base64, b2a_base64
+from hashlib import sha256
 from typing import Literal
 
 import msgspec
 
 from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.call import Call, canonical, digest_of
-from adjourn.core.digest import sha256
 from adjourn.core.errors import Conflict, NotAllowed
 from adjourn.core.people import FINGERPRINT
 from adjourn.core.task import Milliseconds
@@ -85,7 +85,7 @@ def key_of_signature(signature: str) -> str | None:
         return None
     if not blob.startswith(b"SSHSIG") or not size or len(key) != size:
         return None
-    return FINGERPRINT + b2a_base64(sha256(key)).decode().rstrip("=\n")
+    return FINGERPRINT + b2a_base64(sha256(key).digest()).decode().rstrip("=\n")
 
 
 def read_file(content: bytes) -> tuple[Signed, ...]:

@@ -3,16 +3,24 @@
 One chain of digests per task, sealed into a chain of the store.
 """
 
+from hashlib import sha256
+
 import msgspec
 
 from adjourn.core.ask import ApprovalAsk, Ask, Verb
 from adjourn.core.call import canonical
-from adjourn.core.digest import sha256
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds
 from adjourn.core.text.when import stamp
 
 GENESIS = b"\0" * 32
+SHORT = 32  # as many hexadecimal digits of a seal are printed for people: 128 bits
+_VERBS = {
+    AskState.APPROVED: Verb.APPROVE,
+    AskState.REJECTED: Verb.REJECT,
+    AskState.ANSWERED: Verb.ANSWER,
+    AskState.SETTLED: Verb.SETTLE,
+}
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,12 +59,12 @@ class Happened(msgspec.Struct, frozen=True, kw_only=True):
 
 def link_after(previous: bytes, event: Event) -> bytes:
     """Return the event's link in the chain of its task."""
-    return sha256(previous + canonical(event))
+    return sha256(previous + canonical(event)).digest()
 
 
 def seal_after(previous: bytes, link: bytes) -> bytes:
     """Return the link's seal in the chain of the whole store."""
-    return sha256(previous + link)
+    return sha256(previous + link).digest()
 
 
 class Chain:
@@ -111,16 +119,6 @@ def _next_link(heads: dict[str, bytes], row: Sealed) -> bytes:
     link = link_after(heads.get(row.event.task_id, GENESIS), row.event)
     heads[row.event.task_id] = link
     return link
-
-
-SHORT = 32  # as many hexadecimal digits of a seal are printed for people: 128 bits
-
-_VERBS = {
-    AskState.APPROVED: Verb.APPROVE,
-    AskState.REJECTED: Verb.REJECT,
-    AskState.ANSWERED: Verb.ANSWER,
-    AskState.SETTLED: Verb.SETTLE,
-}
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,11 +11,11 @@ import pwd
 import stat
 import struct
 from contextlib import suppress
+from hashlib import sha256
 from typing import Protocol
 
 import msgspec
 
-from adjourn.core.digest import sha256
 from adjourn.core.errors import StoreNotBound, StoreOlder, StoreProblem
 from adjourn.core.text.render import command_line
 from adjourn.core.trail.events import GENESIS
@@ -346,23 +346,25 @@ def _secret_of(key: str, name: str) -> str:
     """
     return sha256(
         b"adjourn store secret\0" + name.encode() + b"\0" + key.encode("utf-8", "surrogateescape")
-    ).hex()
+    ).hexdigest()
 
 
 def _digest(name: str, secret: str) -> str:
-    return sha256(b"adjourn store digest\0" + name.encode() + b"\0" + secret.encode()).hex()
+    return sha256(b"adjourn store digest\0" + name.encode() + b"\0" + secret.encode()).hexdigest()
 
 
 def _encoded(mark: Mark) -> bytes:
     head = _MAGIC + struct.pack("<Q", mark.place) + mark.seal
-    return head + sha256(head)
+    return head + sha256(head).digest()
 
 
 def _decoded(content: bytes) -> Mark | None:
     if len(content) != _MARK.size:
         return None
     magic, place, seal, digest = _MARK.unpack(content)
-    return Mark(place, seal) if magic == _MAGIC and digest == sha256(content[:-32]) else None
+    return (
+        Mark(place, seal) if magic == _MAGIC and digest == sha256(content[:-32]).digest() else None
+    )
 
 
 def _private_content(fd: int) -> bytes | None:

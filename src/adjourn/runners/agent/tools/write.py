@@ -6,8 +6,8 @@ They change what the approver saw, and nothing else.
 import os
 import stat
 from contextlib import suppress
+from hashlib import sha256
 
-from adjourn.core.digest import sha256
 from adjourn.runners.agent.tools.bounds import PathBounds
 from adjourn.runners.agent.tools.read import bytes_of, text_of
 from adjourn.runners.agent.tools.tool import Arguments, Tool, ToolFailed, capped, schema, text
@@ -97,7 +97,7 @@ def _now(place: PathBounds, path: str) -> bytes | None:
 
 
 def _digest(content: bytes | None) -> str:
-    return ABSENT if content is None else f"sha256:{sha256(content).hex()}"
+    return ABSENT if content is None else f"sha256:{sha256(content).hexdigest()}"
 
 
 def _put(place: PathBounds, arguments: Arguments, words: str) -> str:
