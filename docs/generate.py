@@ -23,7 +23,6 @@ import adjourn.controller.batches
 import adjourn.controller.decisions
 import adjourn.controller.edits
 import adjourn.controller.endings
-import adjourn.controller.forgotten_starts
 import adjourn.controller.gate
 import adjourn.controller.plans
 import adjourn.controller.reasons
@@ -32,7 +31,7 @@ import adjourn.controller.tasks
 import adjourn.controller.transaction
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.diffstat import Diffstat, FileChange
 from adjourn.core.documents import (
     AskDoc,
@@ -61,8 +60,8 @@ from adjourn.core.outcome import (
     Waits,
     WantsApproval,
 )
-from adjourn.core.plan.file import MOST_TASKS, PLAN_KEYS, TASK_KEYS
-from adjourn.core.policy.file import MOST_RULES, POLICY_KEYS, RULE_KEYS
+from adjourn.core.plan.plan_file import MOST_TASKS, PLAN_KEYS, TASK_KEYS
+from adjourn.core.policy.policy_file import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
 from adjourn.notifiers import OURS as NOTIFIERS
@@ -269,6 +268,11 @@ def _exit_codes() -> Iterator[str]:
         "Ctrl+C while nothing of a run is under way (in `wait`, say) exits 130."
     )
     yield (
+        "Output that cannot be written, because a disk is full, say, is an error: exit code 1, and a sentence on stderr. What was done "
+        "stays done. `run`, `resume`, `restart`, `fork` and `execute` keep the exit code of how their task ended, and print the sentence. "
+        "A reader that left (`| head -1`) is no error."
+    )
+    yield (
         "Exit code 1 with the error code `store` does not always mean that nothing was recorded: where the connection to a "
         "[shared store](../how-to/share-a-store.md#what-goes-wrong) broke after a decision was saved, the decision counts. "
         "Run the same command again: exit code 4, `already_settled`, names whoever decided, and when."
@@ -361,11 +365,11 @@ DOCUMENTS = {
     "cancel": "Manifest",
     "settle": "Manifest",
     "execute": "as `plan show`",
-    "plan show": "`schema_version`, `outcome`, which is completed, paused or failed, `plan` and `workspace`, both as paths, "
+    "plan show": "`schema_version`, `outcome`, which is completed, paused or failed, `plan` and `workspace`, both as paths, `is_held`, which is true after a pause until somebody says `execute` or `resume`, "
     "`resume_hint`, the command that goes on, and `tasks`, of each its `id` in the plan, `state`, `task_id`, `runner`, `needs`, "
-    "`lacks`, those of its needs that are not done, `in_review`, `is_changed`, `message` and `resume_hint`",
+    "`lacks`, those of its needs that are not done, `in_review`, `is_changed`, `calls_not_made`, `message` and `resume_hint`",
     "inbox": "`schema_version`, `count` of all open asks, `snoozed`, how many of them sleep, `asks`, a list of AskDoc, "
-    "and `paused`, a list of PausedDoc",
+    "and `paused`, a list of PausedDoc; with --everywhere each has its store, and a list stores says which were read",
     "snooze": "`schema_version`, `outcome` (`recorded`) and `asks`, a list of AskDoc",
     "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, `tasks`, each task's state by its id, "
     "and `receipts`, a list of Receipt; with --save instead the outcome saved, the file and how many decisions are in it",
@@ -384,7 +388,8 @@ DOCUMENTS = {
     "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `prompt`, `workspace`, `runs`, `session_id`, "
     "`parent_run_id`, `created_at`, `updated_at`, `message`, `calls_not_made`",
     "runs": "`schema_version` and `runs`, a list of RunDoc",
-    "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text",
+    "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text; with --all instead a list runs of the same",
+    "watch": "one document a line for each event: `schema_version`, `store`, `place`, `task_id`, `kind`, `by`, `at` and `facts`",
     "prune": "`schema_version`, `pruned`, a list of task ids, `locks_removed`, a number, and `dry_run`",
     "policy explain": "`schema_version`, `action`, `never`, `effect`, `terms`, `expires_after_ms`, `why`, `parts`: of each its "
     "command, depth, is_auto, effect, doubts and rules; `rules` that match, each with its file, line, rule and whether it "
@@ -397,7 +402,7 @@ DOCUMENTS = {
     "rules revoke": "`schema_version`, `outcome`, which is revoked, and `rules`, a list of ids",
     "config": "`schema_version` and `agent`, the settings: of each its key, value and origin",
     "notify": "`schema_version` and `notifiers`: of each its name, what it is told of and how, how many events were "
-    "delivered just now, wait and were given up, and the last error",
+    "delivered just now, wait and were given up, and the last error; with --test instead a list tests, of each its name, whether it was delivered, and the error",
     "store backup": "`schema_version`, `backup`, the file's path, and `bytes`, its size",
     "store migrate": "`schema_version` and `store`, its name; "
     "with --from instead the directory, and how many tasks, asks and events were moved",
@@ -432,7 +437,7 @@ MEANINGS = {
     "Spent.output_tokens": "The tokens that it wrote.",
     "Spent.cost": "US dollars, as a decimal number; null where the price is not known.",
     "Manifest.error": "What went wrong.",
-    "Manifest.waiting_on": "Tasks that its script started and that are not done.",
+    "Manifest.waiting_on": "Tasks that its script, or a tool of its agent, started and that are not done.",
     "Manifest.workspace": "What changed in the workspace since the pause; `show` tells it.",
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
     "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude`, `codex` and `acp`.",
@@ -441,9 +446,9 @@ MEANINGS = {
     "ResumabilityDoc.can_be_resumed": "Whether `resume` would go on; nothing is begun in its place where it cannot.",
     "ResumabilityDoc.looks": "What was looked at: the session, the program, the workspace, and the commit that is checked out.",
     "ResumabilityDoc.way_out": "The command that helps where it cannot.",
-    "Look.thing": "What was looked at: `session`, `program`, `workspace`, `commit`.",
-    "Look.fine": "Whether it lets the session go on.",
-    "Look.says": "How it stands, and how it stood when the task left where that is not the same.",
+    "SessionCheck.thing": "What was looked at: `session`, `program`, `workspace`, `commit`.",
+    "SessionCheck.fine": "Whether it lets the session go on.",
+    "SessionCheck.says": "How it stands, and how it stood when the task left where that is not the same.",
     "Diffstat.files": "The files that changed.",
     "Diffstat.is_whole": "Whether that is all: the look ends after 20,000 files or two seconds.",
     "FileChange.path": "The file, from the workspace.",
@@ -459,7 +464,7 @@ MEANINGS = {
     "WorkspaceDoc.looked_at": "How many files and directories were looked at.",
     "WorkspaceDoc.is_whole": "Whether that was all: the look ends after 20,000 entries or a second.",
     "ReasonDoc.type": "What kind of pause it is. `unavailable`: a service that an agent needs is away, or refuses; `limit_reached`: it may do no more; "
-    "`user_interrupt`: a person or a signal stopped it.",
+    "`user_interrupt`: a person or a signal stopped it; `waiting_on`: it waits for tasks that it started, and asks nothing itself.",
     "ReasonDoc.pending_tool_calls": "The calls that need a decision.",
     "ReasonDoc.questions": "The questions that need an answer.",
     "ToolCall.id": "The call's name: what `resume --approve` takes.",
@@ -527,6 +532,8 @@ MEANINGS = {
     "RunDoc.signal": "The signal that ended it.",
     "RunDoc.message": "Its last line, or why it failed.",
     "RunDoc.usage": "What the model took in it.",
+    "RunDoc.plan": "of a task of a plan, the path of the plan",
+    "RunDoc.plan_task_id": "and the id of the task in that plan",
     "Failure.schema_version": "The version of this shape.",
     "Failure.outcome": "Always `failed`.",
     "Failure.error": "What went wrong.",
@@ -553,7 +560,7 @@ STRUCTS = (
     PausedDoc,
     WorkspaceDoc,
     ResumabilityDoc,
-    Look,
+    SessionCheck,
     UsageDoc,
     Diffstat,
     FileChange,
@@ -665,7 +672,7 @@ GAPS: dict[str, Sequence[str]] = {
 }
 KINDS = {
     "task_created": "A task was queued.",
-    "run_claimed": "A supervisor took the task; the gate is shut.",
+    "run_claimed": "A supervisor took the task, for whoever said `run` or `resume`, or for a worker (`adjourn`); the gate is shut.",
     "run_adopted": "A worker took over a run whose supervisor had died.",
     "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
     "program_executed": "What was executed, by digest: the program, and the script that a shell was given.",
@@ -702,6 +709,8 @@ KINDS = {
     "task_continued": "A person said something to an agent that was done: its task is queued, in the same session.",
     "limits_changed": "A person resumed a task of the built-in agent with other limits.",
     "task_forked": "A new task was begun from an earlier checkpoint of another, with so many messages of its transcript.",
+    "refused": "Somebody tried to decide and may not.",
+    "task_answered": "A question that belongs to no task was answered: the task that held it has succeeded.",
     "task_refused": "A rejection failed the task.",
     "call_settled": "The verdict on an uncertain call took effect.",
     "task_resumed": "A paused task was queued again.",
@@ -722,7 +731,7 @@ MODULES = (
     adjourn.controller.runs,
     adjourn.controller.asks,
     adjourn.controller.batches,
-    adjourn.controller.forgotten_starts,
+    adjourn.controller.runs,
     adjourn.controller.agents,
     adjourn.controller.transaction,
     adjourn.controller.endings,
@@ -938,7 +947,7 @@ def _files() -> Iterator[str]:
     )
     yield (
         "Whose a store is, and how far it was, is kept outside of it, in the user's state directory: `stores/ID/key.json` "
-        "(0600) has a secret and the place of the store, `stores/ID/seen` (0600) the newest event that was recorded here, "
+        "(0600) has a secret and the place of the store, `stores/ID/seen` (0600) the newest event that was recorded here, `stores/PLACE.json` (0600) which databases were written to from here, without their passwords, "
         "and `addresses/` (0700) says which `database.json` outside of the state directory may be followed. "
         "The store keeps its id and a digest of the secret. Without these files it can be looked at, and "
         "[adopted](../how-to/operate-the-store.md#copies); it starts nothing."
@@ -1014,8 +1023,9 @@ def _environment() -> Iterator[str]:
     yield _variables(READ)
     yield "## Given to a command under adjourn"
     yield (
-        "A run inherits the environment of the command that starts it (`run`, `resume`, a worker …), less every `ADJOURN_*` and "
-        "`AUTO_APPROVAL`: an approval that was given to another run never leaks into this one. Then these are set:"
+        "A run inherits the environment of the command that starts it (`run`, `resume`, a worker …), less `AUTO_APPROVAL` and every `ADJOURN_*` "
+        "but the user's settings (`ADJOURN_AGENT_…`, `ADJOURN_PAUSE_ON_APPROVAL`, `ADJOURN_EXIT_CODES`, `ADJOURN_CLAUDE`, `ADJOURN_CODEX`): "
+        "an approval that was given to another run never leaks into this one. Then these are set:"
     )
     yield _variables(GIVEN)
     yield "## Given at times"

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.errors import Misuse
 from adjourn.core.task import Spec
 from adjourn.ports.drive import Drive
@@ -87,6 +87,7 @@ class RunnerKind(msgspec.Struct, frozen=True, kw_only=True):
     is_read_only: bool = False
     has_agents: bool = False  # whether `NAME:AGENT` names one of several agents that it can run
     makes_calls: bool = True  # whether the agent makes the calls that are let through itself
+    is_startable: bool = True  # whether `run` and plans may name it
 
     @property
     def has_session(self) -> bool:
@@ -129,9 +130,9 @@ class RunnerKind(msgspec.Struct, frozen=True, kw_only=True):
         changed: bytes = load(self.limits)(setup, given)
         return changed
 
-    def check_session(self, spec: Spec, session: LeftSession) -> Iterator[Look]:
+    def check_session(self, spec: Spec, session: LeftSession) -> Iterator[SessionCheck]:
         """Say what a resume needs, and whether it is there. It changes nothing."""
-        found: Iterator[Look] = load(self.session_check)(spec, session)
+        found: Iterator[SessionCheck] = load(self.session_check)(spec, session)
         return found
 
     def diagnose(self, environment: Mapping[str, str], *, workspace: str) -> str | None:

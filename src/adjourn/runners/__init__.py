@@ -10,6 +10,7 @@ from typing import overload
 
 from adjourn.core.errors import Misuse
 from adjourn.core.policy.judgement import Effect
+from adjourn.core.task import SESSION_RUNNER
 from adjourn.ports.runner import RunnerKind, load
 from adjourn.ports.world import Runner
 from adjourn.runners.command import CommandRunner
@@ -19,6 +20,8 @@ GROUP = "adjourn.runners"
 
 OURS = {
     "command": RunnerKind(name="command"),
+    # Holds a question that belongs to no task: it has no process, and nobody can start one
+    SESSION_RUNNER: RunnerKind(name=SESSION_RUNNER, is_startable=False),
     "agent": RunnerKind(
         name="agent",
         driver="adjourn.runners.agent.driver:BuiltInAgent",
@@ -85,7 +88,11 @@ class RunnerNames(Sequence[str]):
     """The names of all runners, ours first. Other packages are asked only if none of ours fits."""
 
     def __init__(self, *, of_agents: bool = False) -> None:
-        self._ours = [kind.name for kind in OURS.values() if kind.driver or not of_agents]
+        self._ours = [
+            kind.name
+            for kind in OURS.values()
+            if kind.is_startable and (kind.driver or not of_agents)
+        ]
 
     @cached_property
     def _all(self) -> list[str]:

@@ -8,11 +8,11 @@ from adjourn.runners.acp.options import read_options
 from adjourn.runners.acp.probe import probe_agent
 from adjourn.runners.acp.probed import Seen, keep_probe
 from adjourn.runners.driver import StopRequest
-from adjourn.wiring.doctor import Finding
+from adjourn.wiring.doctor import CheckResult
 from adjourn.wiring.runners import config_table
 
 
-def probe(name: str) -> list[Finding]:
+def probe(name: str) -> list[CheckResult]:
     """Start an agent, see what it does when it is told to act, and keep what was seen."""
     setup = read_options({"agent": name}, os.environ, config_table("acp"))
     seen = probe_agent(
@@ -23,7 +23,7 @@ def probe(name: str) -> list[Finding]:
     version = f"{name} {seen.version}".strip()
     other = f"use another mode or setting of {name}, in which it asks"
     found = [
-        Finding(
+        CheckResult(
             check=what,
             fine=verdict is not Seen.ACTS,
             says=verdict.value,
@@ -32,7 +32,10 @@ def probe(name: str) -> list[Finding]:
         for what, verdict in seen.verdicts.items()
     ]
     if seen.is_fine:
-        return [*found, Finding(check="agent", fine=True, says=f"{version} asks before it acts")]
+        return [
+            *found,
+            CheckResult(check="agent", fine=True, says=f"{version} asks before it acts"),
+        ]
     says = f"{version} was not seen to ask about a command: under a gate it is refused"
     remedy = f"trust = true in [acp.{name}] of the config, if that is what you want"
-    return [*found, Finding(check="agent", fine=False, says=says, remedy=remedy)]
+    return [*found, CheckResult(check="agent", fine=False, says=says, remedy=remedy)]

@@ -8,7 +8,7 @@ from adjourn.core import exits
 from adjourn.core.errors import NotAllowed
 from adjourn.core.text.render import prose
 from adjourn.process.ancestry import enclosing_run
-from adjourn.wiring.doctor import Finding, examine
+from adjourn.wiring.doctor import CheckResult, examine
 
 
 @verb("doctor")
@@ -23,8 +23,7 @@ def command(session: Session, *, agent: str | None) -> int:
 
     Exit code 0 if all is fine, 1 if something needs attention.
     """
-    # It holds no words of a task, and must be told where the config cannot be read
-    session.is_copy = False
+    session.open_any_redactor()  # a config that cannot be read is one of the findings
     if agent and (run := enclosing_run()):
         raise NotAllowed(
             f"this is inside the run {run}: no agent is probed from here",
@@ -51,7 +50,7 @@ def command(session: Session, *, agent: str | None) -> int:
     return exits.COMPLETED if is_fine else exits.FAILED
 
 
-def _lines(finding: Finding) -> list[str]:
+def _lines(finding: CheckResult) -> list[str]:
     mark = "fine" if finding.fine else "LOOK"
     lines = [f"{mark}  {finding.check:<11}  {prose(finding.says)}"]
     return [*lines, f"{'':<19}try: {prose(finding.remedy)}"] if finding.remedy else lines

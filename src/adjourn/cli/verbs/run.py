@@ -22,6 +22,7 @@ from adjourn.core.errors import Misuse
 from adjourn.core.states import ENDED
 from adjourn.core.task import DEFAULT_GRACE, DEFAULT_POOL, Spec, Task
 from adjourn.core.text.render import visible
+from adjourn.process.ancestry import parent_run_in
 from adjourn.settings.config import exit_codes_setting, wants_pauses
 from adjourn.wiring.runners import (
     DEFAULT_AGENT,
@@ -165,7 +166,7 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
         grace=given["grace"],
         pool=given["pool"],
         expires_after=given["expires"],
-        parent_run=find_parent_run(session),
+        parent_run=parent_run_in(session.root),
         pause_on_approval=is_gated,
         asks_by_exit_code=(given["exit_codes"] or exit_codes_setting()) == "ask",
     )
@@ -258,9 +259,3 @@ def _is_one_word(text: str) -> bool:
 
 def _nothing() -> NoReturn:
     raise Misuse("there is no command to run", way_out="adjourn run -- COMMAND [ARGUMENT]...")
-
-
-def find_parent_run(session: Session) -> str | None:
-    """Return the run that this command is part of, unless that one is kept in another store."""
-    outer = os.environ.get("ADJOURN_STORE", "")
-    return os.environ.get("ADJOURN_RUN_ID") if os.path.abspath(outer) == session.root else None

@@ -6,7 +6,7 @@ It changes nothing, and starts nothing.
 import os
 from collections.abc import Iterator, Mapping
 
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.errors import AdjournError
 from adjourn.core.task import Spec
 from adjourn.ports.runner import LeftSession
@@ -18,18 +18,20 @@ from adjourn.runners.acp.session import agent_argv
 from adjourn.runners.installed import check_program
 
 
-def check_session(spec: Spec, left: LeftSession) -> Iterator[Look]:
+def check_session(spec: Spec, left: LeftSession) -> Iterator[SessionCheck]:
     """Check the session and the program of a task that has left."""
     memory = memory_of(left.documents(DOCUMENT), session=left.of)
     setup = setup_of(spec.setup)
     if memory is None or not memory.session:
-        yield Look(thing="session", fine=left.ref is None, says="it had not begun when it left")
+        yield SessionCheck(
+            thing="session", fine=left.ref is None, says="it had not begun when it left"
+        )
     elif left.ref not in {None, memory.session}:
         says = f"{left.ref} is not the session that was kept, {memory.session}"
-        yield Look(thing="session", fine=False, says=says)
+        yield SessionCheck(thing="session", fine=False, says=says)
     else:
         says = f"{memory.session}; {setup.name} says whether it still has it when it starts"
-        yield Look(thing="session", fine=True, says=says)
+        yield SessionCheck(thing="session", fine=True, says=says)
     yield check_program(
         setup.name,
         before=memory.version if memory else "",

@@ -26,7 +26,7 @@ from adjourn.runners.acp.probed import Probe, Seen
 from adjourn.runners.acp.session import AgentSession
 from adjourn.runners.channel import Gone, Silent
 from adjourn.runners.driver import StopRequest
-from adjourn.system.user_state import state_directory
+from adjourn.system.machine import state_directory
 
 SECONDS = 120.0  # for one thing that the agent is told to do
 _SETTLES = 0.5  # seconds until what an agent started has left its trace

@@ -3,14 +3,14 @@
 import os
 from collections.abc import Mapping
 from enum import StrEnum
+from hashlib import sha256
 
 import msgspec
 
 from adjourn.core.call import canonical
-from adjourn.core.digest import sha256
 from adjourn.core.errors import AdjournError
 from adjourn.runners.acp.options import Setup
-from adjourn.system.user_state import state_directory
+from adjourn.system.machine import state_directory
 
 _FILE = "acp-probes.json"
 
@@ -43,7 +43,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 def probe_key(setup: Setup) -> str:
     """Return what a probe is kept under: another command, environment or mode is another agent."""
     agent = setup.agent
-    return sha256(canonical([list(agent.command), agent.env, agent.mode, agent.login])).hex()
+    return sha256(canonical([list(agent.command), agent.env, agent.mode, agent.login])).hexdigest()
 
 
 def read_probes(environment: Mapping[str, str]) -> dict[str, Probe]:

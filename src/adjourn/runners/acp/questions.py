@@ -1,11 +1,11 @@
 """The questions of an agent: each field of a form becomes an ask, and its answer goes back."""
 
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Any
 
 from adjourn.core.ask import Question, QuestionAsk
 from adjourn.core.call import canonical
-from adjourn.core.digest import sha256
 from adjourn.core.states import AskState
 from adjourn.ports.drive import Drive
 from adjourn.runners.acp.conversation import Elicitation
@@ -35,7 +35,7 @@ def ask_which_yes(drive: Drive, keeper: MemoryKeeper, wanted: WantedCall) -> Que
     """Ask which of several plain yeses the agent is to get, in the agent's own words."""
     names = tuple(each.name for each in wanted.permission.yeses)
     prompt = f"The agent takes several answers for a yes to {wanted.tool}: which one?"
-    mark = sha256(wanted.body).hex()[:12]
+    mark = sha256(wanted.body).hexdigest()[:12]
     return _ask(drive, keeper, prompt=f"{prompt} ({mark})", choices=names)
 
 
@@ -43,7 +43,7 @@ def _ask(
     drive: Drive, keeper: MemoryKeeper, *, prompt: str, choices: tuple[str, ...]
 ) -> QuestionAsk:
     """Ask, under the key of the same question if it was asked before and its answer is not used."""
-    mark = sha256(canonical([prompt, list(choices)])).hex()
+    mark = sha256(canonical([prompt, list(choices)])).hexdigest()
     memory = keeper.memory
     if mark not in memory.questions:
         number = memory.asked + 1
