@@ -94,6 +94,8 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
                 manifest=manifest,
                 terms=own.terms,
                 expires_after=own.expires_after,
+                remind_after=own.remind_after,
+                escalate_to=own.escalate_to,
             )
         case Interrupted(reason=reason, cause=cause):
             return interrupt(tx, task, run, message=reason, cause=cause)
@@ -154,13 +156,20 @@ def ask_for_approval(
     prompt: str,
     why: AskReason,
     expires_after: int | None,
+    remind_after: int | None = None,
     **details: Unpack[ApprovalDetails],
 ) -> Task:
     """End a run by asking whether this command may run; the ask says first why it is asked."""
     call = tx.new_call(task, command, state=CallState.PENDING, by=None, ask=task.asks + 1)
     counted = tx.save(task, calls=call.number)
     ask, asked = tx.open_approval(
-        counted, run, call.number, prompt=prompt, expires_after=expires_after, **details
+        counted,
+        run,
+        call.number,
+        prompt=prompt,
+        expires_after=expires_after,
+        remind_after=remind_after,
+        **details,
     )
     WHY.of(ask.id).keep(tx.rows, task.id, why)
     return end_run(tx, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)

@@ -249,6 +249,8 @@ class PolicyGate:
             reasons=judgement.reasons_to_ask if judgement.terms_of_ask.override else (),
             terms=judgement.terms_of_ask,
             expires_after=judgement.expiry(task.spec.expires_after),
+            remind_after=judgement.remind_after,
+            escalate_to=judgement.escalate_to,
         )
 
     def obstacle(self, view: View, task: Task, call: Call, grounds: Grounds) -> Obstacle | None:
@@ -266,7 +268,9 @@ class PolicyGate:
         ask = approval_of(view, call)
         judgement = self._judge_by((began_under, today), task, COMMAND, call.body, seen)
         approved = (
-            approved_on(ask.terms) if ask else self._judge(began_under, task.spec, call.body, seen)
+            approved_on(ask.terms_met)
+            if ask
+            else self._judge(began_under, task.spec, call.body, seen)
         )
         changes = differences(shown.files, seen.files) if was_looked_at else []
         if grounds is Grounds.RULE and judgement.action is not Action.AUTO:
@@ -347,7 +351,7 @@ def _is_barred(
 def _is_outgrown(ask: ApprovalAsk | None, judgement: Judgement) -> bool:
     """Say whether what let an agent's call through would not let it through now."""
     if ask:
-        return is_stricter(judgement, than=approved_on(ask.terms))
+        return is_stricter(judgement, than=approved_on(ask.terms_met))
     return way_of(judgement, is_gated=False) is not Way.RUN
 
 
@@ -419,6 +423,8 @@ def hold(
         gate=instead_of.gate if instead_of else True,
         terms=opening.judgement.terms_of_ask,
         expires_after=opening.judgement.expiry(task.spec.expires_after),
+        remind_after=opening.judgement.remind_after,
+        escalate_to=opening.judgement.escalate_to,
         replaces=instead_of.id if instead_of else None,
     )
 

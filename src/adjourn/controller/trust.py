@@ -10,6 +10,7 @@ from adjourn.core.authority.scopes import (
     Rights,
     level_of,
     needs_outside,
+    person_of,
     refuse_inside,
     refuse_terms,
     refuse_without,
@@ -140,6 +141,16 @@ class Trust:
                 way_out=f"adjourn approve {ask.id}",
             )
         return level_of(by, rights, requester=requester)
+
+    def person(self, ask: ApprovalAsk, by: Principal) -> str:
+        """Return as which person a principal approves, or refuse one who is nobody."""
+        person = person_of(ask.terms, by, self.rights(by))
+        if person is None:
+            raise NotAllowed(
+                f"{by.name} is none of those who may approve this",
+                way_out=f"adjourn show {ask.task_id}",
+            )
+        return person
 
 
 def runs_as_shown(ask: ApprovalAsk, call: Call, reply: Reply) -> bool:
