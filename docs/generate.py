@@ -148,11 +148,11 @@ def _mcp() -> Iterator[str]:
         "end are for people only, whoever asks. Every refusal is an event of the task. No tool changes who may decide: "
         "`setup` and `delegate` are verbs of the command line, need the scope `admin`, and are refused inside a run."
     )
-    rows = [
-        (_code(name), *("yes" if tool.inside else may for may in _DECIDERS.values()))
+    cells = [
+        [_code(name), *("yes" if tool.inside else may for may in _DECIDERS.values())]
         for name, tool in mcp_tools.TOOLS.items()
     ]
-    yield _table(("tool", *_DECIDERS), rows)
+    yield _table(("tool", *_DECIDERS), cells)
 
 
 def _page(title: str, *parts: str) -> str:
@@ -752,8 +752,6 @@ KINDS = {
     "task_continued": "A person said something to an agent that was done: its task is queued, in the same session.",
     "limits_changed": "A person resumed a task of the built-in agent with other limits.",
     "task_forked": "A new task was begun from an earlier checkpoint of another, with so many messages of its transcript.",
-    "refused": "Somebody tried to decide and may not.",
-    "task_answered": "A question that belongs to no task was answered: the task that held it has succeeded.",
     "task_refused": "A rejection failed the task.",
     "call_settled": "The verdict on an uncertain call took effect.",
     "task_resumed": "A paused task was queued again.",
