@@ -22,6 +22,7 @@ HOMES = {
     ),
     "mcp": ({"mcp", "mcp_types"}, ["runners/agent/tools/mcp"]),
     "postgres": ({"psycopg", "absurdctl"}, ["stores/postgres"]),
+    "web": ({"starlette", "uvicorn"}, ["mcp_server/http"]),
 }
 
 NEWLY_IMPORTED = """
