@@ -33,10 +33,12 @@ import adjourn.controller.transaction
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
 from adjourn.core.agent.calls import SessionCheck
+from adjourn.core.clarification import checkpoint_schema
 from adjourn.core.diffstat import Diffstat, FileChange
 from adjourn.core.documents import (
     AskDoc,
     CallDoc,
+    ClarificationDoc,
     ErrorDoc,
     Failure,
     ItemDoc,
@@ -104,7 +106,8 @@ def pages() -> dict[str, str]:
         "exit-codes.md": _page(*_exit_codes()),
         "errors.md": _page(*_errors()),
         "json.md": _page(*_json()),
-        "manifest.schema.json": _schema_text(),
+        "manifest.schema.json": _schema_text(schema()),
+        "checkpoint.schema.json": _schema_text(checkpoint_schema()),
         "events.md": _page(*_events()),
         "files.md": _page(*_files()),
         "environment.md": _page(*_environment()),
@@ -481,6 +484,13 @@ MEANINGS = {
     "Spent.cost": "US dollars, as a decimal number; null where the price is not known.",
     "Manifest.error": "What went wrong.",
     "Manifest.waiting_on": "Tasks that its script, or a tool of its agent, started and that are not done.",
+    "Manifest.clarification": "The clarification that waits for its answers, and where its files are.",
+    "ClarificationDoc.agent_id": "The task, which the protocol calls the agent.",
+    "ClarificationDoc.request_id": "The clarification's own id.",
+    "ClarificationDoc.timestamp": "When it was asked.",
+    "ClarificationDoc.clarification_path": "Where the request is.",
+    "ClarificationDoc.response_path": "Where the response is expected.",
+    "ClarificationDoc.checkpoint_path": "Where the checkpoint is; [checkpoint.schema.json](checkpoint.schema.json) is its JSON Schema.",
     "Manifest.workspace": "What changed in the workspace since the pause; `show` tells it.",
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
     "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude`, `codex` and `acp`.",
@@ -575,8 +585,8 @@ MEANINGS = {
     "RunDoc.signal": "The signal that ended it.",
     "RunDoc.message": "Its last line, or why it failed.",
     "RunDoc.usage": "What the model took in it.",
-    "RunDoc.plan": "of a task of a plan, the path of the plan",
-    "RunDoc.plan_task_id": "and the id of the task in that plan",
+    "RunDoc.plan": "Of a task of a plan: the path of the plan.",
+    "RunDoc.plan_task_id": "Of a task of a plan: its id in the plan.",
     "Failure.schema_version": "The version of this shape.",
     "Failure.outcome": "Always `failed`.",
     "Failure.error": "What went wrong.",
@@ -597,6 +607,7 @@ STRUCTS = (
     AskDoc,
     TermsDoc,
     ReasonDoc,
+    ClarificationDoc,
     ToolCall,
     CallDoc,
     QuestionDoc,
@@ -642,8 +653,8 @@ def _told_always(struct: type[msgspec.Struct]) -> list[msgspec.structs.FieldInfo
     ]
 
 
-def _schema_text() -> str:
-    return msgspec.json.format(msgspec.json.encode(schema()), indent=2).decode() + "\n"
+def _schema_text(document: dict[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
 def _json() -> Iterator[str]:
@@ -752,8 +763,6 @@ KINDS = {
     "task_continued": "A person said something to an agent that was done: its task is queued, in the same session.",
     "limits_changed": "A person resumed a task of the built-in agent with other limits.",
     "task_forked": "A new task was begun from an earlier checkpoint of another, with so many messages of its transcript.",
-    "refused": "Somebody tried to decide and may not.",
-    "task_answered": "A question that belongs to no task was answered: the task that held it has succeeded.",
     "task_refused": "A rejection failed the task.",
     "call_settled": "The verdict on an uncertain call took effect.",
     "task_resumed": "A paused task was queued again.",

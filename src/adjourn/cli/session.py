@@ -136,10 +136,10 @@ class Session:
                 self.write_manifest(controller.scene(task.id))
         if has_responses(self.root):
             # Seldom: most answers are given to a verb
-            from adjourn.clarifications.exchange import report_once, take_responses
+            from adjourn.clarifications.exchange import report_refusals, take_responses
 
-            refuse = report_once(
-                self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}")
+            refuse = report_refusals(
+                controller, self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}")
             )
             # A copy can be looked at; whoever wants to change it is told
             with suppress(StoreRefused):

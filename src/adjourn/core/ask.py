@@ -251,6 +251,8 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     tool: str
     body: bytes
     key: str
+    # Its key names this one call in all runs: however often it is proposed, it is the same
+    is_named: bool = False
     expires_after: Milliseconds | None = None
     # The schema, as JSON, of arguments that the process takes in the place of its own
     editable: bytes | None = None
@@ -266,6 +268,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     found_by: str | None = None  # what finds it again in a later run, where that is not its key
 
 
+DIGEST_KEY = "q_"  # how the key of a question begins that was asked without one
+
+
 def question_of(
     prompt: str, *, key: str | None, choices: tuple[str, ...], expires_after: Milliseconds | None
 ) -> Question:
@@ -275,7 +280,7 @@ def question_of(
 
     Such a question is found again by its text, as it was before keys were digests.
     """
-    name = key or f"q_{sha256(prompt.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    name = key or f"{DIGEST_KEY}{sha256(prompt.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
     return Question(
         prompt=prompt,
         key=name,

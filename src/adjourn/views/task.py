@@ -20,7 +20,7 @@ from adjourn.core.ask import (
 )
 from adjourn.core.call import COMMAND, Call, arguments_of, command_of, digest_of
 from adjourn.core.diffstat import diffstat_lines
-from adjourn.core.documents import is_resumable
+from adjourn.core.documents import ClarificationDoc, is_resumable
 from adjourn.core.edit.edit import difference
 from adjourn.core.policy.commands import steps_of
 from adjourn.core.policy.judgement import SAYS_NEVER
@@ -49,6 +49,23 @@ from adjourn.views.block import (
     state_role,
 )
 from adjourn.views.call import call_blocks, unmade_blocks, unmade_words
+
+_INDENT = "  "
+_MARGIN = 4  # columns that an agent's words leave free
+_MOST_LINES = 40  # of what differs between two calls
+_NEVER_COVERED = (
+    "files that its program opens itself",
+    "directory contents",
+    "its environment",
+    "the network",
+)
+_RECENT = 12  # events
+_HEADLINES = {
+    TaskState.SUCCEEDED: "Completed.",
+    TaskState.CANCELED: "Canceled.",
+    TaskState.QUEUED: "Queued: it has not started.",
+    TaskState.RUNNING: "Running.",
+}
 
 
 def resume_hint(scene: Scene, commands: CommandWriter) -> str:
@@ -166,17 +183,6 @@ def _example(ask: QuestionAsk) -> str:
 def _as_argument(text: str) -> tuple[str, ...]:
     """Keep a text from being taken for an option."""
     return ("--", text) if text.startswith("-") else (text,)
-
-
-_INDENT = "  "
-_MARGIN = 4  # columns that an agent's words leave free
-_MOST_LINES = 40  # of what differs between two calls
-_NEVER_COVERED = (
-    "files that its program opens itself",
-    "directory contents",
-    "its environment",
-    "the network",
-)
 
 
 def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
@@ -323,15 +329,6 @@ def _role_of_change(text: str) -> Role:
             return "plain"
 
 
-_RECENT = 12  # events
-_HEADLINES = {
-    TaskState.SUCCEEDED: "Completed.",
-    TaskState.CANCELED: "Canceled.",
-    TaskState.QUEUED: "Queued: it has not started.",
-    TaskState.RUNNING: "Running.",
-}
-
-
 def task_blocks(scene: Scene, commands: CommandWriter, *, now: int, cut: Cut) -> list[Block]:
     """Lay out how a task stands, and what to do next."""
     task = scene.task
@@ -394,6 +391,20 @@ def work_blocks(scene: Scene, *, cut: Cut) -> list[Block]:
     if spec.parent_run:
         blocks.append(line(f"started by run {spec.parent_run}"))
     return blocks
+
+
+def clarification_blocks(asked: ClarificationDoc) -> list[Block]:
+    """Lay out where the files of a clarification are."""
+    places = (
+        ("request", asked.clarification_path),
+        ("response", asked.response_path),
+        ("checkpoint", asked.checkpoint_path),
+    )
+    entries = tuple((name, Span(visible(path), "code")) for name, path in places)
+    return [
+        line(f"clarification {asked.request_id}"),
+        Fields(entries=entries, width=11, indent="  "),
+    ]
 
 
 def _used(report: Report) -> str:

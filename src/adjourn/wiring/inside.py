@@ -17,6 +17,7 @@ from adjourn.core.call import (
     DEFAULT_VALUE,
     Approved,
     Call,
+    Once,
     arguments_of,
     canonical,
     digest_of,
@@ -36,8 +37,8 @@ from adjourn.core.clarification import (
     read_checkpoint,
 )
 from adjourn.core.errors import EditIgnored, Misuse, NotInsideARun, Rejected
-from adjourn.core.kept_documents import SAVED
-from adjourn.core.states import AskState, CallMove
+from adjourn.core.kept_documents import FRAMEWORK, RETURNED, SAVED, TaskDocument
+from adjourn.core.states import AskState, CallMove, CallState
 from adjourn.core.task import Milliseconds, task_of_run
 from adjourn.settings.config import open_redactor
 from adjourn.settings.supervision import read_settings
@@ -49,6 +50,7 @@ from adjourn.wiring.controller import open_controller
 
 TOO_LARGE = protocol_files.LARGEST + 1  # bytes of a file that a script hands over
 _LONGEST = 86_400.0
+_LOST = "It ran, as a person says; what it returned is lost."
 
 # Sleeps at most so many seconds; says whether something changed in the store
 Sleep = Callable[[float], object]
@@ -141,17 +143,31 @@ class InsideRun:
         exchange.clear_taken(self._controller, self._root, self._task_id)
         clarification, asks = self._controller.asks.clarify(self._run_id, request)
         if any(ask.is_open for ask in asks):
-            asks = self._wait_for(clarification, asks, meanwhile) or self._leave_with(
-                clarification, draft
-            )
+            asks = self.wait_for(clarification, asks, meanwhile)
+            if not asks:
+                self.write_checkpoint(
+                    clarification,
+                    Checkpoint(
+                        agent_id=self._task_id,
+                        work_state=draft.work_state,
+                        context=draft.context,
+                        resume_instructions=ResumeInstructions(
+                            next_phase=draft.next_phase,
+                            estimated_remaining_work=draft.estimated_remaining_work,
+                        ),
+                        metadata=Metadata(tokens_burned=draft.tokens_burned),
+                    ),
+                )
+                _leave()
         return {ask.name: _answer(ask) for ask in asks}
 
-    def _wait_for(
+    def wait_for(
         self,
         clarification: Clarification,
         asks: Sequence[QuestionAsk],
-        meanwhile: Iterable[Callable[[], object]],
+        meanwhile: Iterable[Callable[[], object]] = (),
     ) -> list[QuestionAsk]:
+        """Write the request, and linger; return the asks once all have an answer, else nothing."""
         protocol_files.write_request(
             self._root, self._task_id, open_redactor().copied(clarification)
         )
@@ -179,7 +195,11 @@ class InsideRun:
                 if settled := self._settled_before(start + moment, ask_ids, sleep):
                     return settled
                 exchange.take_response(
-                    self._controller, self._root, self._task_id, refuse=self._refuse
+                    self._controller,
+                    self._root,
+                    self._task_id,
+                    refuse=self._refuse,
+                    patience=_LONGEST,
                 )
             return self._controller.asks.collect(self._run_id, ask_ids)
         finally:
@@ -197,25 +217,16 @@ class InsideRun:
                 break
         return settled or self._controller.asks.collect(self._run_id, ask_ids)
 
-    def _leave_with(self, clarification: Clarification, draft: AskDraft) -> NoReturn:
+    def write_checkpoint(self, clarification: Clarification, draft: Checkpoint) -> None:
+        """Keep what is to be known when the answers come, and write a copy."""
         self._say(log.NOT_IN_TIME)
         with self._controller.store.read() as view:
             task = view.task(self._task_id)
-        checkpoint = Checkpoint(
-            agent_id=self._task_id,
-            work_state=draft.work_state,
-            context=draft.context,
-            resume_instructions=ResumeInstructions(
-                next_phase=draft.next_phase, estimated_remaining_work=draft.estimated_remaining_work
-            ),
-            metadata=Metadata(tokens_burned=draft.tokens_burned),
-        )
         exchange.write_checkpoint(
-            self._controller, self._root, task, clarification, checkpoint, now=self._now()
+            self._controller, self._root, task, clarification, draft, now=self._now()
         )
         self._say(log.SAVED.format(phase=PHASE))
         self._say(log.EXIT)
-        _leave()
 
     def _say(self, line: str) -> None:
         log.say(line, wanted=self._verbose)
@@ -242,6 +253,36 @@ class InsideRun:
             raise
         self._close(call, CallMove.FINISH)
 
+    def decide(self, proposals: Sequence[Proposal]) -> list[str | None]:
+        """Return for each call why it was rejected, or None if it was approved; or leave."""
+        found = self._controller.asks.register(self._run_id, proposals)
+        if any(ask.is_open for ask in found):
+            _leave()
+        return [None if ask.state is AskState.APPROVED else _refusal(ask) for ask in found]
+
+    @contextmanager
+    def once(self, key: str) -> Generator[Once, None, None]:
+        """Hand out a call that was decided under this key, unless it was made before."""
+        decided = self._controller.asks.find_named(self._run_id, key)
+        if decided is None:
+            raise Misuse(f"nobody was asked about the call {key}", way_out="decide it first")
+        ask, call = decided
+        document = RETURNED.of(call.id)
+        kept = self._controller.documents.read(self._task_id, document)
+        if kept is not None or call.state is CallState.DONE:
+            result = msgspec.json.decode(kept) if kept is not None else _LOST
+            yield Once(is_made=True, result=result)
+            return
+        proposal = Proposal(
+            prompt=ask.prompt, tool=call.tool, body=call.body, key=key, is_named=True
+        )
+        with self.approval(proposal):
+            made = Once()
+            yield made
+            self._controller.documents.keep(
+                self._task_id, document, msgspec.json.encode(made.result)
+            )
+
     def _close(self, call: Call, move: CallMove) -> None:
         self._controller.asks.close_call(self._run_id, call, move)
 
@@ -257,6 +298,23 @@ class InsideRun:
                 way_out="save texts, numbers, lists and mappings",
             ) from error
         self._controller.documents.keep(self._task_id, SAVED, body)
+
+    def keep_state(self, state: bytes) -> None:
+        """Keep what a framework needs to go on, for the next run of this session."""
+        self._controller.documents.keep(self._task_id, self._state_document(), state)
+
+    def kept_state(self) -> bytes | None:
+        """Return what a framework kept, if it did since the last restart."""
+        return self._controller.documents.read(self._task_id, self._state_document())
+
+    def _state_document(self) -> TaskDocument[bytes]:
+        return FRAMEWORK.of(self.session_name)
+
+    @property
+    def session_name(self) -> str:
+        """The session of the task: a restart begins another."""
+        with self._controller.store.read() as view:
+            return view.task(self._task_id).session_id
 
     def load(self, default: Any) -> Any:
         """Return what was kept."""

@@ -23,6 +23,7 @@ from adjourn.views.block import BLANK, AgentWords, Block, line, unattended_block
 from adjourn.views.task import (
     all_calls,
     ask_blocks,
+    clarification_blocks,
     history_blocks,
     resume_hint,
     settled_blocks,
@@ -93,6 +94,7 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
             manifest_of(scene, hint=resume_hint(scene, commands)),
             workspace=whole.workspace or msgspec.UNSET,
             resumability=whole.resumability or msgspec.UNSET,
+            clarification=whole.clarification or msgspec.UNSET,
         )
         session.print_document(manifest)
         return
@@ -105,6 +107,8 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
     if refusal:
         blocks += [line(refusal), BLANK]
     blocks += work_blocks(scene, cut=cut)
+    if whole.clarification:
+        blocks += clarification_blocks(whole.clarification)
     blocks.append(line(time_words(time_spent(whole.events), now=now)))
     if whole.workspace:
         blocks += [BLANK, *workspace_blocks(whole.workspace)]
