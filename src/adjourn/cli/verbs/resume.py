@@ -4,9 +4,10 @@ from typing import Any
 
 import click
 
-from adjourn.cli.foreground import report, run_detached, run_until_settled, supervising
+from adjourn.cli.foreground import report, run_detached, supervising
 from adjourn.cli.options import TASK_NAME, verb
 from adjourn.cli.session import Session
+from adjourn.cli.verbs._resuming import run_until_settled
 from adjourn.cli.verbs._workspace import require_own_repository
 from adjourn.controller.controller import Controller
 from adjourn.controller.decisions import ENOUGH, require_named

@@ -12,7 +12,6 @@ from adjourn.cli.foreground import (
     report,
     run_detached,
     run_to_the_end,
-    run_until_settled,
     supervising,
 )
 from adjourn.cli.options import (
@@ -24,6 +23,7 @@ from adjourn.cli.options import (
     verb,
 )
 from adjourn.cli.session import Session
+from adjourn.cli.verbs._resuming import run_until_settled
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import Misuse
 from adjourn.core.states import ENDED
