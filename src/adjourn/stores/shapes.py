@@ -141,8 +141,12 @@ class Column(NamedTuple):
     decode: Callable[[Any], Any]
 
 
+def _encode_process(shim: ProcessId) -> str:
+    return msgspec.json.encode(shim).decode()
+
+
 HEXADECIMAL = Column(bytes.fromhex, bytes.hex)  # digests: half as long as bytes
-PROCESS = Column(lambda shim: msgspec.json.encode(shim).decode(), _processes.decode)
+PROCESS = Column(_encode_process, _processes.decode)
 FLAG = Column(int, bool)
 SPEC = Column(spec_body, spec_of)
 # What damaged bytes and columns make of a decoder, whatever they are
