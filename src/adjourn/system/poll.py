@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -124,6 +125,16 @@ def deferred_signals(
         raise
     finally:
         signals.close(restore_handlers=restore_handlers)
+
+
+def wait_for_signal(signals: Signals, *, seconds: float) -> None:
+    """Return when a signal has arrived, or the time is over."""
+    poll = select.poll()
+    poll.register(signals.fileno(), select.POLLIN)
+    deadline = time.monotonic() + seconds
+    while not signals.count() and (rest := deadline - time.monotonic()) > 0:
+        poll.poll(rest * 1000)
+        signals.drain()
 
 
 def reset_signals() -> None:
