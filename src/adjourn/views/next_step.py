@@ -2,7 +2,15 @@
 
 from typing import assert_never
 
-from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, UncertainAsk, Verdict, is_review
+from adjourn.core.ask import (
+    RESUME_KEY,
+    ApprovalAsk,
+    Ask,
+    QuestionAsk,
+    UncertainAsk,
+    Verdict,
+    is_review,
+)
 from adjourn.core.documents import is_resumable
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
@@ -29,6 +37,9 @@ def resume_hint(scene: Scene, commands: CommandWriter) -> str:
     if any(isinstance(ask, UncertainAsk) for ask in asks):
         return commands("show", task.id)  # what became of it is for a person to say
     if approvals := [ask for ask in asks if isinstance(ask, ApprovalAsk)]:
+        # An agent of others names its own calls, which are not ours
+        if any(ask.key == RESUME_KEY and not ask.terms.override for ask in approvals):
+            return commands("-c", checkpoint, "--approve-all")
         # What the policy never allows is not approved by pasting a hint
         flags = [
             word
