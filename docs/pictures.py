@@ -200,8 +200,7 @@ def main() -> int:
     for name, scene in SCENES.items():
         with played(name) as rows:
             (PICTURES / name).write_text(draw(scene.__doc__ or name, rows))
-            sys.stdout.write(f"{name}: {len(rows)} rows
-")
+            sys.stdout.write(f"{name}: {len(rows)} rows\n")
     return 0
 
 

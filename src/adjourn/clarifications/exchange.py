@@ -6,6 +6,7 @@ A response is taken once, and completely or not at all.
 import os
 import time
 from collections.abc import Callable
+from hashlib import sha256
 
 import msgspec
 
@@ -24,7 +25,6 @@ from adjourn.core.clarification import (
     replies_to,
     resume_prompt,
 )
-from adjourn.core.digest import sha256
 from adjourn.core.errors import AdjournError, Conflict, Misuse, NotFound, StoreProblem
 from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, RESPONSE
 from adjourn.core.states import ENDED, TaskState
@@ -67,7 +67,7 @@ def take_response(
         )
         if found is None:
             return False
-        digest = sha256(found.content)
+        digest = sha256(found.content).digest()
         with controller.store.read() as view:
             task = view.task(task_id)
             asks = view.asks(task_id)
@@ -116,7 +116,7 @@ def _refuse_other_response(controller: Controller, root: str, task_id: str, refu
         return
     expected = protocol_files.response_path(root, task_id)
     why = f"its checkpoint names {visible(path)}, and adjourn reads {visible(expected)} only"
-    refuse(Refusal(task_id=task_id, digest=sha256(os.fsencode(path)).hex(), why=why))
+    refuse(Refusal(task_id=task_id, digest=sha256(os.fsencode(path)).hexdigest(), why=why))
 
 
 def report_refusals(controller: Controller, root: str, say: Callable[[str], None]) -> Refuse:
@@ -161,7 +161,7 @@ def why_refused(root: str, task_id: str) -> str | None:
         if found is None:
             other = protocol_files.read_other_response(root, task_id)
             return noted.why if noted and other and os.path.lexists(other) else None
-        if noted and noted.digest == sha256(found.content).hex():
+        if noted and noted.digest == sha256(found.content).hexdigest():
             return noted.why
         protocol_files.response_of(found.content, task_id=task_id)
     except NotYet as reason:
@@ -236,7 +236,7 @@ def close_run(controller: Controller, root: str, task: Task) -> None:
         checkpoint = CHECKPOINT.read(view, task.id)
     _note_other_response(root, task.id, checkpoint)
     # Most runs wait for no clarification, and the patterns of the redactor are slow to compile
-    from adjourn.settings.redaction import open_redactor
+    from adjourn.settings.config import open_redactor
 
     redactor = open_redactor()
     log.say(log.TRACKED.format(agent=task.id))
@@ -297,7 +297,7 @@ def prepare_run(controller: Controller, root: str, run: Run, *, place: str) -> d
     taken = controller.documents.read(run.task_id, RESPONSE)
     if taken is None or not os.path.lexists(protocol_files.response_path(root, run.task_id)):
         content = protocol_files.write_response(root, run.task_id, answers, at=run.created_at)
-        controller.documents.keep(run.task_id, RESPONSE, sha256(content))
+        controller.documents.keep(run.task_id, RESPONSE, sha256(content).digest())
         log.say(log.WRITTEN)
     log.say(log.RESUMING.format(agent=run.task_id))
     return {"ADJOURN_ANSWERS": answers_path, "ADJOURN_RESUME_PROMPT": prompt_path}

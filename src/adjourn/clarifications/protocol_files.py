@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from hashlib import sha256
 
 import msgspec
 
@@ -14,7 +15,6 @@ from adjourn.core.clarification import (
     Response,
     read_checkpoint,
 )
-from adjourn.core.digest import sha256
 from adjourn.core.documents import ClarificationDoc
 from adjourn.core.errors import Misuse
 from adjourn.core.scene import Scene
@@ -180,7 +180,7 @@ def response_digest(root: str, task_id: str) -> bytes | None:
         found = read_owned(response_path(root, task_id), largest=LARGEST)
     except Misuse:
         return None
-    return sha256(found.content) if found else None
+    return sha256(found.content).digest() if found else None
 
 
 def read_left(root: str, task_id: str) -> Left | None:

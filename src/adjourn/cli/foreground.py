@@ -109,7 +109,7 @@ def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task
     try:
         with naming(session, task), deferred_signals(restore_handlers=False) as signals:
             watcher = screen.follow if screen.is_wanted else None
-            return supervisor.run_heeding(signals, task, watcher=watcher)
+            return supervisor.run_with_signals(signals, task, watcher=watcher)
     finally:
         screen.close()
 

@@ -16,7 +16,7 @@ from adjourn.core.foreign import read_pause, resume_argv
 from adjourn.core.kept_documents import NOT_MADE, WHY
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
 from adjourn.core.policy.opening import OwnAsk
-from adjourn.core.states import AskState, CallMove, CallState, Move, after
+from adjourn.core.states import AskState, CallMove, CallState, Move, TaskState, after
 from adjourn.core.task import OnRejection, PauseReason, Run, RunState, Task, Wish
 
 _RUN_STATES = {
@@ -275,6 +275,8 @@ def end_run(
         tries=task.tries if move is Move.RETURN else 0,
         calls=max(task.calls, next_call.number if next_call else 0),
     )
+    if ended.state is TaskState.PAUSED:
+        tx.hold_plan(ended)
     tx.tell(
         ended.id,
         _EVENTS[move],

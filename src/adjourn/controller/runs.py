@@ -2,18 +2,21 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import sha256
 
 import msgspec
 
 from adjourn.controller import asks, endings, gate
-from adjourn.controller.agents import Agents, conclude, tell_what_ran
-from adjourn.controller.context import Context
-from adjourn.controller.forgotten_starts import (
+from adjourn.controller.agents import (
+    Agents,
     ForgottenStart,
+    conclude,
     find_forgotten_start,
     record_start,
     state_at,
+    tell_what_ran,
 )
+from adjourn.controller.context import Context
 from adjourn.controller.left_open import tell_what_was_left_open
 from adjourn.controller.reasons import Reasons, tell_start
 from adjourn.controller.standing import standing_of, who_was_first
@@ -26,7 +29,6 @@ from adjourn.controller.transaction import (
 )
 from adjourn.core.ask import ApprovalAsk, Ask, Principal, Terms
 from adjourn.core.call import COMMAND, Call, command_body, command_of, digest_of, grant_of
-from adjourn.core.digest import sha256
 from adjourn.core.errors import (
     Conflict,
     Misuse,
@@ -102,7 +104,7 @@ class Runs:
     def _check_and_claim(self, task_id: str, supervisor: str) -> Claimed | Task:
         # Files may be large: they are read before the transaction
         with self._context.store.read() as view:
-            view.foresee(task_id)
+            view.read_ahead(task_id)
             task = view.task(task_id)
             _require_startable(view, task)
             seen = call_to_run(view, task)
@@ -158,12 +160,7 @@ class Runs:
                 f"call {call.id} was started before the store was set back, and still runs",
                 way_out=f"wait until it has ended, then: adjourn resume {task.id}",
             )
-        if other := _task_in_workspace(tx.rows, task):
-            sentence = (
-                f"task {other.id} is running in {task.spec.workspace}:"
-                " of a plan one task runs at a time"
-            )
-            raise WorkspaceBusy(sentence, way_out=f"adjourn wait {other.id}")
+        require_free_workspace(tx.rows, task)
 
         call = tx.move(call, CallMove.CLAIM, claimed_by=supervisor)
         run = tx.new_run(task, call=call.number, supervisor=supervisor)
@@ -268,7 +265,7 @@ class Runs:
                     way_out=f"adjourn show {task.id}",
                 )
             is_alive = self._context.processes.supervisor_lives(run.supervisor)
-            tx.rows.wrest(current, only_if_over=is_alive)
+            tx.rows.take_over(current, only_if_over=is_alive)
             tx.save_call(tx.rows.call(task.id, run.call), claimed_by=supervisor)
             adopted = tx.save_run(current, supervisor=supervisor)
             tx.rows.hold(adopted)
@@ -414,7 +411,7 @@ class Runs:
         is_alive = processes.supervisor_lives(run.supervisor)
         with self._context.change() as tx:
             task, current = tx.running(run.id)
-            tx.rows.wrest(current, only_if_over=is_alive)
+            tx.rows.take_over(current, only_if_over=is_alive)
             for call, left in calls:
                 conclude(tx, current, call, left)
             if run.shim is None and not isinstance(state, NeverStarted):
@@ -477,11 +474,21 @@ def _require_startable(view: View, task: Task) -> None:
     state_after(task, Move.START)
 
 
+def require_free_workspace(view: View, task: Task) -> None:
+    """Refuse a task of a plan while another one runs in its workspace."""
+    if other := _task_in_workspace(view, task):
+        sentence = (
+            f"task {other.id} is running in {task.spec.workspace}:"
+            " of a plan one task runs at a time"
+        )
+        raise WorkspaceBusy(sentence, way_out=f"adjourn wait {other.id}")
+
+
 def _task_in_workspace(view: View, task: Task) -> Task | None:
     """Return the task of a plan that keeps another task of a plan out of its workspace."""
     if task.spec.plan is None:
         return None
-    name = sha256(task.spec.workspace.encode("utf-8", "backslashreplace")).hex()
+    name = sha256(task.spec.workspace.encode("utf-8", "backslashreplace")).hexdigest()
     # Of two who look at the same moment, one waits here for the other
     WORKSPACE.read(view, name)
     for other in view.running():

@@ -7,10 +7,17 @@ import msgspec
 from adjourn.controller import gate
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
+from adjourn.controller.endings import end_run
 from adjourn.controller.left_open import add_follow_up
 from adjourn.controller.runs import Runs
 from adjourn.controller.standing import begin_anew, reach_of, who_was_first
-from adjourn.controller.transaction import LEFT, Transaction, parent_of, state_after
+from adjourn.controller.transaction import (
+    LEFT,
+    Transaction,
+    parent_of,
+    plain_command,
+    state_after,
+)
 from adjourn.core.agent.calls import CallResult
 from adjourn.core.ask import (
     RESUME_KEY,
@@ -18,6 +25,7 @@ from adjourn.core.ask import (
     Ask,
     AskReason,
     Principal,
+    Question,
     QuestionAsk,
     Reply,
     UncertainAsk,
@@ -34,6 +42,7 @@ from adjourn.core.kept_documents import (
     CHECKPOINT,
     CLARIFICATION,
     FOLLOW_UPS,
+    ITEM,
     NOT_MADE,
     PLAN,
     RESPONSE,
@@ -44,6 +53,7 @@ from adjourn.core.kept_documents import (
     WHY,
     plan_key,
 )
+from adjourn.core.plan.plan import Begun, Record
 from adjourn.core.policy.opening import Opening, Way
 from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import (
@@ -55,9 +65,9 @@ from adjourn.core.states import (
     TaskState,
     allows,
 )
-from adjourn.core.task import Spec, Task, Wish
+from adjourn.core.task import SESSION_RUNNER, PauseReason, Spec, Task, Wish
 from adjourn.core.trail.reason import gate_for
-from adjourn.ports.store import Turn, View
+from adjourn.ports.store import Change, Turn, View
 
 # What a restart drops
 _OF_A_SESSION = (
@@ -81,6 +91,13 @@ _VERDICTS = {
 }
 
 
+class FromPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan says now of one of its items, and the digest of its words."""
+
+    spec: Spec
+    words: str
+
+
 class Tasks:
     """Moves a task while no process of it runs."""
 
@@ -92,11 +109,18 @@ class Tasks:
     # --- a task begins ----------------------------------------------------------------------------
 
     def start(
-        self, spec: Spec, *, by: Principal, key: str | None = None, supervisor: str | None = None
+        self,
+        spec: Spec,
+        *,
+        by: Principal,
+        key: str | None = None,
+        slot: str | None = None,
+        supervisor: str | None = None,
     ) -> Task:
         """Queue a new task.
 
-        Inside a run, the n-th start with the same key returns the n-th task of that key.
+        Inside a run, the n-th start with the same key returns the n-th task of that key. Elsewhere
+        a task that has the slot already is returned as it is.
 
         For a supervisor that means to run it itself it is claimed in the same moment: no worker
         sees it in the queue.
@@ -107,9 +131,63 @@ class Tasks:
             spec = gate.under_policy(tx, spec, opening)
             if spec.parent_run and key:
                 task = self._start_child(tx, spec, opening, spec.parent_run, by=by, key=key)
+            elif slot and (found := tx.rows.task_in_slot(slot)):
+                return found
             else:
-                task = self.create(tx, spec, opening, by=by)
+                task = self.create(tx, spec, opening, by=by, slot=slot)
             return self._runs.claim_if_queued(tx, task, supervisor, by=by)
+
+    def ask_people(
+        self,
+        question: Question,
+        *,
+        workspace: str,
+        by: Principal,
+        parent_run: str | None = None,
+        slot: str | None = None,
+    ) -> Task:
+        """Put a question that belongs to no task into people's inbox; a task of its own holds it.
+
+        The task has no process: it has succeeded once it is answered. A task that has the slot
+        already is returned as it is.
+        """
+        self._context.trust.authorise(by, "ask")
+        with self._context.change() as tx:
+            if slot and (found := tx.rows.task_in_slot(slot)):
+                return found
+            spec = Spec(
+                runner=SESSION_RUNNER,
+                argv=("ask_human",),
+                workspace=workspace,
+                parent_run=parent_run,
+            )
+            task = Task(
+                id=tx.new_id(),
+                spec=spec,
+                state=TaskState.QUEUED,
+                session_id=tx.new_id(),
+                created_at=tx.now,
+                updated_at=tx.now,
+                next_call=1,  # a queued task has one; it is never made
+                slot=slot,
+            )
+            tx.rows.add_task(task)
+            tx.tell(task.id, "task_created", by=by.name, parent=parent_run)
+            # Every run has a call; that of a question is withdrawn from the beginning
+            command = plain_command(spec)
+            call = tx.new_call(task, command, state=CallState.WITHDRAWN, by=None)
+            state = state_after(task, Move.START)
+            started = tx.save(task, state=state, runs=1, calls=call.number, next_call=None)
+            run = tx.new_run(task, call=call.number, supervisor=gate.GATE)
+            _, asking = tx.open_question(
+                started,
+                run,
+                prompt=question.prompt,
+                key=question.key,
+                choices=question.choices,
+                expires_after=question.expires_after,
+            )
+            return end_run(tx, asking, run, Move.WAIT, reason=PauseReason.INPUT_REQUIRED)
 
     def fork(
         self,
@@ -305,7 +383,9 @@ class Tasks:
         with self._context.change() as tx:
             self._context.trust.authorise_change(tx.rows, by, verb)
             task = tx.rows.task(task_id)
+            self._context.trust.require_subtree(tx.rows, by, verb, task.id)
             _require_newest(tx.rows, task, named=named or task_id)
+            tx.release_plan(task)
             if setup is not None:
                 task = tx.save(task, spec=msgspec.structs.replace(task.spec, setup=setup))
                 tx.tell(task.id, "limits_changed", by=by.name, **resumption.limits)
@@ -454,12 +534,27 @@ class Tasks:
         return gate.enter(tx, tx.requeue(task, move, by=by.name), opening, by=by.name)
 
     def restart(
-        self, task_id: str, *, by: Principal, workspace: str, supervisor: str | None = None
+        self,
+        task_id: str,
+        *,
+        by: Principal,
+        workspace: str,
+        supervisor: str | None = None,
+        from_plan: FromPlan | None = None,
     ) -> Task:
-        """Queue a task from nothing, with a new session, or claim it at once. Its history stays."""
+        """Queue a task from nothing, with a new session, or claim it at once. Its history stays.
+
+        It does what it did, or what its plan says now.
+        """
+        opening = self._context.gate.opening(from_plan.spec) if from_plan else None
         with self._context.change() as tx:
             task = tx.rows.task(task_id)
             self._context.trust.authorise_change(tx.rows, by, "restart", task)
+            if task.spec.runner == SESSION_RUNNER:
+                raise Conflict(
+                    f"task {task.id} is a question to people: it has nothing to run",
+                    way_out=f"adjourn show {task.id}",
+                )
             state_after(task, Move.RESTART)
             self._require_certainty(tx.rows, task)
             tx.withdraw_asks(task)
@@ -469,6 +564,10 @@ class Tasks:
                 document.drop(tx.rows, task.id)
             begin_anew(tx, task)
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
+            if from_plan and opening:
+                spec = gate.under_policy(tx, from_plan.spec, opening)
+                keep_begun(tx.rows, spec, Begun(task_id=task.id, words=from_plan.words))
+            tx.release_plan(task)
             fresh = tx.save(task, spec=spec, session_id=self._context.new_id())
             return self._runs.claim_if_queued(
                 tx, self._queue(tx, fresh, Move.RESTART, by=by), supervisor, by=by
@@ -514,6 +613,8 @@ class Tasks:
                 tx.withdraw_calls(task)
                 tx.cancel_children(task)
             stopped = tx.save(task, state=state, message=f"{state} by {by.name}", next_call=None)
+            if move is Move.PAUSE:
+                tx.hold_plan(stopped)
             tx.tell(stopped.id, f"task_{state}", by=by.name)
             tx.wake_parent(stopped)
             return stopped
@@ -574,6 +675,20 @@ def _foreign_ask(asks: Sequence[Ask], resumption: Resumption) -> ApprovalAsk | N
     is_said = resumption.answers_something or resumption.input is not None or resumption.reject_all
     is_decision = named and not named.isdisjoint(pause.pending)
     return found if is_said or is_decision else None
+
+
+def record_of(view: View, path: str) -> Record:
+    """Return what was begun of a plan; of an unknown one, nothing."""
+    return PLAN.read(view, plan_key(path)) or Record(path=path)
+
+
+def keep_begun(rows: Change, spec: Spec, begun: Begun) -> None:
+    """Keep which task was begun for an item of a plan, found by the plan and by the item's id."""
+    path, item = spec.plan or "", spec.item or ""
+    record = record_of(rows, path)
+    items = {**record.items, item: begun}
+    PLAN.keep(rows, msgspec.structs.replace(record, items=items), plan_key(path))
+    ITEM.keep(rows, {**(ITEM.read(rows, item) or {}), path: begun.task_id}, item)
 
 
 def _can_follow_up(task: Task) -> bool:

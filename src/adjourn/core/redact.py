@@ -148,7 +148,8 @@ class Redactor:
         return [self._word(word, after=before) for before, word in pairs]
 
     def _word(self, word: str, *, after: str) -> str:
-        if word and not word.startswith("-") and _is_secretive_option(after):
+        is_secret = after.startswith("-") and _is_secretive(after.lstrip("-"))
+        if word and not word.startswith("-") and is_secret:
             return word if _MARK.fullmatch(word) else mark(word)
         name, equals, given = word.partition("=")
         if equals and given and _is_secretive(name.lstrip("-")) and not _MARK.search(given):
@@ -283,10 +284,6 @@ class Redactor:
 
 def _is_secretive(name: str) -> bool:
     return _compiled(rf"(?i){_NAME}").fullmatch(name) is not None
-
-
-def _is_secretive_option(word: str) -> bool:
-    return word.startswith("-") and _is_secretive(word.lstrip("-"))
 
 
 def _covered(match: re.Match[str]) -> str:

@@ -26,6 +26,7 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     input: str | None = None  # JSON that is passed on to an agent of others as it is
     limits: dict[str, str] = {}  # of the built-in agent, from now on
     override: str | None = None
+    digests: dict[str, str] = {}  # of the calls that were shown, by the id of the ask
 
     @property
     def decides(self) -> bool:
@@ -113,7 +114,13 @@ def _decision(resumption: Resumption, ask: Ask, *, approved: set[str], rejected:
     is_approved = ask.id in approved or (resumption.approve_all and ask.id not in rejected)
     if is_approved:
         override = msgspec.UNSET if resumption.override is None else resumption.override
-        return Reply(ask_id=ask.id, verb=Verb.APPROVE, text=resumption.value, override=override)
+        return Reply(
+            ask_id=ask.id,
+            verb=Verb.APPROVE,
+            text=resumption.value,
+            override=override,
+            digest=resumption.digests.get(ask.id),
+        )
     return Reply(ask_id=ask.id, verb=Verb.REJECT, text=resumption.reason)
 
 

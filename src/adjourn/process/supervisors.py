@@ -7,7 +7,7 @@ import os
 
 import msgspec
 
-from adjourn.core.namespaces import Place
+from adjourn.process.ancestry import Place
 from adjourn.system.files import is_lock_held
 
 

@@ -68,13 +68,6 @@ def _belongs_to_another(record: ShimRecord) -> bool:
     return not is_gone
 
 
-def remove_group(run_dir: str) -> None:
-    """Remove the control group of a run that left its result, if its shim did not."""
-    record = read_record(run_dir)
-    if record and record.cgroup and os.path.exists(record.cgroup):
-        Cgroup(record.cgroup).remove()
-
-
 def kill_all(is_ours: Callable[[ProcStat], bool]) -> set[ProcStat]:
     """Kill the processes that pass the test and all below them; return them.
 

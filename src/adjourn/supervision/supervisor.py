@@ -25,9 +25,9 @@ from adjourn.process.forks.client import ForkServer
 from adjourn.process.processes import LeftBy, LocalProcesses, set_aside
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines, why_failed
 from adjourn.process.supervisors import SupervisorRecord, supervisor_lock
-from adjourn.supervision import workspace_notes
 from adjourn.supervision.shims import RUN_KEY, ActiveRun, Shims
-from adjourn.supervision.wait import require_workspace, wait_until
+from adjourn.supervision.wait import wait_until
+from adjourn.supervision.workspace_notes import note_before, note_left, require_workspace
 from adjourn.system.files import (
     has_clarifications,
     hold_lock,
@@ -120,9 +120,11 @@ class Supervisor:
     def run(self, task: Task, *, watcher: Watcher | None = None) -> Task:
         """Run a queued task until its process has left, and return the task as it is then."""
         with deferred_signals() as signals:
-            return self.run_heeding(signals, task, watcher=watcher)
+            return self.run_with_signals(signals, task, watcher=watcher)
 
-    def run_heeding(self, signals: Signals, task: Task, *, watcher: Watcher | None = None) -> Task:
+    def run_with_signals(
+        self, signals: Signals, task: Task, *, watcher: Watcher | None = None
+    ) -> Task:
         """Run a queued task as `run` does, for a caller that counts signals beyond this task."""
         # Short commands go without collections; this one may last. What was imported is left out
         # of them: there is nothing to free (bench resume)
@@ -244,7 +246,7 @@ class Supervisor:
         directory = run_directory(self._root, run.id)
         try:
             try:
-                workspace_notes.note_before(self._controller, claimed.task)
+                note_before(self._controller, claimed.task)
                 shim = self._start_shim(claimed, directory=directory, deadline=deadline)
             except (ShimFailed, OSError) as error:
                 why = why_failed(error)
@@ -507,7 +509,7 @@ class Supervisor:
                     exchange.clear_taken(self._controller, self._root, run.task_id)
                     ended = self._controller.runs.finish(run, exit)
                     exchange.close_run(self._controller, self._root, ended)
-                workspace_notes.note_left(self._controller, ended)
+                note_left(self._controller, ended)
                 return ended
             case NeverStarted(why=why, is_refused=is_refused):
                 if is_refused:

@@ -1,14 +1,13 @@
 """Waits for a task, and interrupts a run whose supervisor is gone."""
 
 import gc
-import os
 import time
 from collections.abc import Callable
 from contextlib import closing
 
 from adjourn.controller.controller import Controller
 from adjourn.controller.transaction import children_left_open
-from adjourn.core.errors import CannotResume, Conflict
+from adjourn.core.errors import Conflict
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Task, run_id
 from adjourn.ports.store import View
@@ -18,24 +17,6 @@ from adjourn.system.files import run_directory
 from adjourn.system.poll import CHECK_SECONDS, Poll
 
 _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
-
-
-def require_workspace(controller: Controller, task: Task) -> None:
-    """Refuse a task whose workspace is not where it was.
-
-    The same work anywhere else is other work.
-    """
-    if os.path.isdir(task.spec.workspace):
-        return
-    with controller.store.read() as view:
-        run = view.run(task.id, task.runs) if task.runs else None
-    facts = [f"run {run.id}"] if run else []
-    facts.append(task.spec.runner)
-    if run and run.session_ref:
-        facts.append(f"session {run.session_ref}")
-    why = f"its workspace {task.spec.workspace} is not there any more"
-    sentence = f"task {task.id} ({', '.join(facts)}) cannot be resumed: {why}"
-    raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
 
 
 def is_settled(view: View, task: Task) -> bool:

@@ -53,7 +53,7 @@ class Poll:
         return ready
 
 
-_PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # Each arrives as an error in its place, or means nothing to us
 IGNORED = (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -80,7 +80,7 @@ class Signals:
         return self._wake
 
     def count(self, *numbers: int) -> int:
-        """Return how many signals of these kinds, or of all, have arrived so far."""
+        """Return how many signals of these kinds, or of all, have arrived; a SIGQUIT is two."""
         return sum(self._counts[number] for number in numbers or self._counts)
 
     def drain(self) -> None:
@@ -98,7 +98,8 @@ class Signals:
         os.close(self._waker)
 
     def _arrive(self, number: int, _frame: FrameType | None) -> None:
-        self._counts[number] += 1
+        # SIGQUIT is for those who want no grace: it is the second Ctrl+C, which kills, at once
+        self._counts[number] += 2 if number == signal.SIGQUIT else 1
 
 
 @contextmanager

@@ -12,11 +12,19 @@ from adjourn.core.task import Milliseconds
 from adjourn.core.text.render import Cut, prose, title
 from adjourn.core.text.when import stamp
 from adjourn.core.trail.events import Event, Happened
-from adjourn.views.ask import ask_blocks
-from adjourn.views.block import CUSTOMARY_COLUMNS, AgentWords, Block, Line, Span, line, to_text
+from adjourn.views.block import (
+    CUSTOMARY_COLUMNS,
+    AgentWords,
+    Block,
+    CommandWriter,
+    Line,
+    Span,
+    cut_of,
+    line,
+    to_text,
+)
 from adjourn.views.call import unmade_blocks, unmade_words
-from adjourn.views.commands import CommandWriter, cut_of
-from adjourn.views.next_step import resume_hint
+from adjourn.views.task import ask_blocks, resume_hint
 
 SAMPLE = "test"  # the task of a notice that is about none
 _TITLE = 200

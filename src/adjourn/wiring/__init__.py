@@ -49,6 +49,7 @@ __all__ = [
     "is_shared",
     "left_by",
     "living",
+    "name_of_store",
     "open_decisions",
     "open_store",
 ]
@@ -172,6 +173,16 @@ def open_store(root: str) -> "SqliteStore | PostgresStore":
         return open_shared(root)
 
 
+def name_of_store(root: str) -> str:
+    """Return what people call a store: its directory, or the database."""
+    if not is_shared(root):
+        return root
+    # Needs an optional package
+    from adjourn.wiring.shared import named
+
+    return named(root)
+
+
 def _find_runner(name: str) -> "Runner":
     """Return the runner of that name. Loaded here: most who open a store only decide."""
     # Most who open a store only decide
@@ -197,7 +208,7 @@ def _open_shared_processes(root: str, store: "PostgresStore") -> "Processes":
 def _open_gate(root: str) -> "Gate":
     """Make what judges commands. Loaded here: most who open a store only decide."""
     # Most who open a store only decide
-    from adjourn.wiring.gate import open_gate
+    from adjourn.wiring.surroundings import open_gate
 
     return open_gate(root)
 

@@ -27,8 +27,8 @@ from adjourn.system.files import driver_directory, private_directory
 from adjourn.system.poll import Poll
 from adjourn.wiring import find_root, open_decisions
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.gate import open_gate
 from adjourn.wiring.own_program import own_program
+from adjourn.wiring.surroundings import open_gate
 
 TYPE_CHECKING = False
 

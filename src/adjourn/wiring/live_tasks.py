@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk
-from adjourn.core.call import COMMAND
 from adjourn.core.errors import NotFound, UnreadableRow
 from adjourn.core.redact import Redactor, plainly
 from adjourn.core.states import ENDED, UNFINISHED, TaskState
@@ -11,7 +9,8 @@ from adjourn.core.task import Task
 from adjourn.core.text.render import clipped, prose, title
 from adjourn.core.trail.durations import time_spent
 from adjourn.ports.store import Store, View
-from adjourn.views.call import GIST, gist
+from adjourn.views.ask_row import ask_gist
+from adjourn.views.call import GIST
 from adjourn.views.overview import OverviewTask
 
 _MOST = 200  # unfinished tasks that are read at first
@@ -73,17 +72,8 @@ class LiveTasks:
         what = title(task.spec, columns=GIST)
         if task.state is TaskState.WAITING and (asks := view.open_asks_of(task.id)):
             more = f" (and {len(asks) - 1} more)" if len(asks) > 1 else ""
-            what = f"{asks[0].kind}: {self._asked(view, asks[0], what)}{more}"
+            what = f"{asks[0].kind}: {ask_gist(view, asks[0], task, redactor)}{more}"
         elif task.state in {TaskState.FAILED, TaskState.PAUSED} and task.message:
             what = f"{what}: {prose(task.message)}"
         what = clipped(what, columns=GIST)
         return plainly(what) if redactor else what
-
-    def _asked(self, view: View, ask: Ask, what: str) -> str:
-        if isinstance(ask, QuestionAsk):
-            return prose(self._redactor.ask(ask).prompt if self._redactor else ask.prompt)
-        if isinstance(ask, ApprovalAsk):
-            call = view.call(ask.task_id, ask.call)
-            if call.tool != COMMAND:
-                return gist(self._redactor.call(call) if self._redactor else call)
-        return what

@@ -20,10 +20,10 @@ from adjourn.notifiers import choose_kind
 from adjourn.ports.notifier import BadTable, NotDelivered, Notifier, NotifierSettings
 from adjourn.settings.config import config_path, read_config
 from adjourn.settings.notify import key_of, proper_name, read_table, refuse_secret
-from adjourn.supervision.notify_loop import Sender, Stop, send_until
+from adjourn.supervision.notify_loop import NotifierStop, Sender, send_until
 from adjourn.system.files import hold_lock_if_free, is_lock_held
 from adjourn.system.machine import new_id, now
-from adjourn.views.commands import CommandWriter
+from adjourn.views.block import CommandWriter
 from adjourn.views.notice import Occasion, sample_notice
 from adjourn.wiring.controller import open_controller
 
@@ -138,7 +138,7 @@ def send_until_closed(
     only = hold_lock_if_free(_presence(root))
     if only is None:
         return  # another worker's process delivers
-    seen, notifiers, stop = _signature(), configured(), Stop()
+    seen, notifiers, stop = _signature(), configured(), NotifierStop()
 
     def send(each: Configured) -> None:
         try:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from adjourn.core.call import COMMAND, Command, argv_of
-from adjourn.core.policy.surroundings import NOT_PINNED, Surroundings
+from adjourn.core.policy.opening import NOT_PINNED, Surroundings
 from adjourn.core.text.render import spelled
 from adjourn.system.machine import hinders_looking
 from adjourn.system.pinning import (

@@ -124,7 +124,7 @@ def _sender(session: Session, each: Configured) -> Sender:
 def _follow(session: Session) -> int:
     gc.freeze()
     gc.enable()  # short commands go without; this one lasts
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, _stay)  # it leaves when its worker does, after the last round
     controller = session.open_controller()
     controller.decisions.authorise_alone(session.principal(controller.decisions), "notify --follow")

@@ -93,7 +93,7 @@ def _remove_runs(root: str, task_ids: set[str]) -> None:
     One look for all tasks.
     """
     # Most commands start without it (bench start)
-    from adjourn.process.start_marks import remove_marks
+    from adjourn.process.processes import remove_marks
 
     if not task_ids:
         return

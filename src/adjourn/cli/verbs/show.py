@@ -18,13 +18,12 @@ from adjourn.core.task import Task
 from adjourn.core.text.render import prose
 from adjourn.core.trail.durations import time_spent, time_words
 from adjourn.views.agent import resumability_blocks
-from adjourn.views.block import BLANK, AgentWords, Block, line
-from adjourn.views.commands import unattended_block
-from adjourn.views.next_step import resume_hint
+from adjourn.views.block import BLANK, AgentWords, Block, line, unattended_block
 from adjourn.views.task import (
     all_calls,
     clarification_blocks,
     history_blocks,
+    resume_hint,
     settled_blocks,
     task_blocks,
     work_blocks,

@@ -7,12 +7,12 @@ import click
 from adjourn.cli.foreground import EXIT_CODES, standing
 from adjourn.cli.options import Amount, verb
 from adjourn.cli.session import Session
-from adjourn.cli.verbs.run import find_parent_run
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Task
+from adjourn.process.ancestry import parent_run_in
 from adjourn.supervision.wait import is_settled, wait_until
 from adjourn.views.block import BLANK
 
@@ -83,7 +83,7 @@ def _wait_for_end(
         raise AdjournError(
             f"task {task.id} is still {found.state}", way_out=f"adjourn wait {task.id}"
         )
-    if (outer := find_parent_run(session)) and found.state in ENDED:
+    if (outer := parent_run_in(session.root)) and found.state in ENDED:
         controller.tasks.close_left(outer, found)
     return found
 

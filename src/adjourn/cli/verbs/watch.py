@@ -9,11 +9,13 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 
+import click
 import msgspec
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.cli.terminal import flush, key_by_key, print_exactly, printed
+from adjourn.cli.verbs._home_of_asks import all_roots, short_store_name
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.documents import plain_json
@@ -28,7 +30,8 @@ from adjourn.system.poll import Poll, deferred_signals
 from adjourn.views.block import BLANK, Span, line
 from adjourn.views.call import short
 from adjourn.views.overview import OverviewTask, overview_blocks
-from adjourn.wiring.controller import name_of, open_controller
+from adjourn.wiring import name_of_store
+from adjourn.wiring.controller import open_controller
 from adjourn.wiring.live_tasks import LiveTasks
 
 _STDIN = 0
@@ -55,17 +58,22 @@ class EventDoc(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @verb("watch")
-def command(session: Session) -> int:
+@click.option("--everywhere", is_flag=True, help="All your stores, not only this one.")
+def command(session: Session, *, everywhere: bool) -> int:
     """Show what runs, waits and has ended, and keep it up to date until you press q or Ctrl+C.
 
     Whatever you watch goes on when you leave. Where stdout is no terminal, each change is a line;
     with --output json, each event is a document on one line.
     """
-    session.require_store()
+    roots = all_roots(session) if everywhere else [session.root]
+    if not everywhere or not roots:
+        session.require_store()
     gc.enable()  # short commands go without; this one lasts
     wake = _Wake()
     redactor = session.redactor_of_text
-    readers = [_Reader(session, session.root, wake=wake, redactor=redactor)]
+    readers = [_Reader(session, root, wake=wake, redactor=redactor) for root in roots]
+    for reader in readers if everywhere else ():
+        reader.store_name = short_store_name(reader.root)
     hub = Hub([reader.root for reader in readers])
     hub.subscribe(lambda news: _hand_on(readers, news))
     is_screen = sys.stdout.isatty() and not session.wants_json and os.environ.get("TERM") != "dumb"
@@ -117,6 +125,7 @@ class _Reader(threading.Thread):
         self.changed: queue.Queue[OverviewTask | Happened] = queue.Queue()
         self.tasks: list[OverviewTask] = []
         self.trouble: str | None = None
+        self.store_name = ""  # where several stores are shown
         self.printed: dict[str, str] = {}  # what was printed last of each task
         self._session = session
         self._wake = wake
@@ -132,7 +141,10 @@ class _Reader(threading.Thread):
             try:
                 if opened is None:
                     made = open_controller(self.root)
-                    opened = made, LiveTasks(made.store, redactor=self._redactor)
+                    opened = (
+                        made,
+                        LiveTasks(made.store, name=self.store_name, redactor=self._redactor),
+                    )
                     opened[1].read_all()
                 controller, live = opened
                 if self.root == self._session.root:
@@ -152,7 +164,7 @@ class _Reader(threading.Thread):
                     if task.task.id in changed:
                         self.changed.put(task)
             except AdjournError as error:
-                self.trouble = f"{prose(name_of(self.root))}: {prose(error.sentence)}"
+                self.trouble = f"{prose(name_of_store(self.root))}: {prose(error.sentence)}"
                 opened = None
             self._wake.wake()
 
@@ -220,7 +232,7 @@ def _print_change(session: Session, reader: _Reader, change: OverviewTask | Happ
     if isinstance(change, Happened) and session.wants_json:
         event = change.event
         document = EventDoc(
-            store=name_of(reader.root),
+            store=name_of_store(reader.root),
             place=change.place,
             task_id=event.task_id,
             kind=event.kind,

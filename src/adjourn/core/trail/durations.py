@@ -44,14 +44,15 @@ class TimeSpent(msgspec.Struct, frozen=True, kw_only=True):
     waited: Milliseconds = 0
     mode: Mode = "waiting"
     since: Milliseconds = 0
+    has_paused: bool = False  # whether a run left before the task was done
 
     def until(self, now: Milliseconds) -> "TimeSpent":
         """Return the same at a later moment."""
         passed = max(now - self.since, 0)
-        return TimeSpent(
+        return msgspec.structs.replace(
+            self,
             worked=self.worked + (passed if self.mode == "working" else 0),
             waited=self.waited + (passed if self.mode == "waiting" else 0),
-            mode=self.mode,
             since=now,
         )
 
@@ -65,7 +66,8 @@ def time_spent(events: Iterable[Event]) -> TimeSpent:
     for event in events:
         mode = _SWITCHES.get(event.kind)
         if mode is not None:
-            spent = msgspec.structs.replace(spent.until(event.at), mode=mode)
+            has_paused = spent.has_paused or _RUN_ENDED.get(event.kind) == "waiting"
+            spent = msgspec.structs.replace(spent.until(event.at), mode=mode, has_paused=has_paused)
     return spent
 
 
@@ -82,6 +84,7 @@ def run_ends(events: Iterable[Event]) -> dict[int, Milliseconds]:
 def time_words(spent: TimeSpent, *, now: Milliseconds) -> str:
     """Say how long a task worked, and how long it waited if that was worth naming."""
     total = spent.until(now)
-    waited = f"waited {span(total.waited)}" if total.waited >= _WORTH_NAMING else ""
+    is_told = total.has_paused or total.waited >= _WORTH_NAMING
+    waited = f"waited {span(total.waited)}" if is_told else ""
     worked = f"worked {span(total.worked)}" if total.worked or not waited else ""
     return ", ".join(filter(None, (worked, waited)))

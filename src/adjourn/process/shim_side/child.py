@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import msgspec
 
-from adjourn.core.policy.surroundings import NOT_PINNED, unpinned
+from adjourn.core.policy.opening import NOT_PINNED, unpinned
 from adjourn.core.text.render import spelled
 from adjourn.process import linux
 from adjourn.process.linux import close_all_but

@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from adjourn.core.policy.surroundings import unpinned
+from adjourn.core.policy.opening import unpinned
 from adjourn.process.cgroup import Cgroup, name_of
 from adjourn.process.identity import identify, look_at
 from adjourn.process.lease import Lease

@@ -26,7 +26,7 @@ OUTSIDE = "none"
 _RUNS_ON = "running with session ID"  # what the model is told of a command that has not ended
 
 
-class HeldCalls:
+class CodexHeldCalls:
     """What Codex wants to do, is doing, and has done in one run."""
 
     def __init__(self, drive: Drive, keeper: MemoryKeeper, *, sandbox: str) -> None:

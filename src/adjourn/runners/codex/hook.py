@@ -2,11 +2,11 @@
 
 import selectors
 from collections.abc import Iterator
+from hashlib import sha256
 
 import msgspec
 
 from adjourn.core.call import canonical
-from adjourn.core.digest import sha256
 from adjourn.runners.channel import Message
 from adjourn.runners.codex.program import toml_text
 from adjourn.runners.hook import Answer, HookListener, WaitingHook, refuse_replaced
@@ -71,7 +71,7 @@ def override(command: str) -> str:
 def _digest(command: str) -> str:
     handler = {"async": False, "command": command, "timeout": SECONDS, "type": "command"}
     described = {"event_name": "pre_tool_use", "hooks": [handler], "matcher": "*"}
-    return f"sha256:{sha256(canonical(described)).hex()}"
+    return f"sha256:{sha256(canonical(described)).hexdigest()}"
 
 
 class WaitingHooks:

@@ -8,7 +8,7 @@ from functools import cached_property
 from adjourn.runners.channel import Channel, Dialect
 from adjourn.runners.codex import hook, program
 from adjourn.runners.codex.hook import WaitingHooks
-from adjourn.runners.codex.options import Setup
+from adjourn.runners.codex.options import CodexSetup
 from adjourn.runners.driver import StopRequest
 from adjourn.runners.hook import proof_of
 from adjourn.runners.installed import start_argv
@@ -26,7 +26,7 @@ class Launch:
 
     def __init__(
         self,
-        setup: Setup,
+        setup: CodexSetup,
         *,
         workspace: str,
         environment: Mapping[str, str],

@@ -17,7 +17,7 @@ ACTS = frozenset({"commandExecution", "fileChange", "mcpToolCall"})
 _HAPPENED = frozenset({"completed", "failed"})
 
 
-class FileChange(msgspec.Struct, frozen=True, kw_only=True):
+class PatchedFile(msgspec.Struct, frozen=True, kw_only=True):
     """How one file would change."""
 
     path: str
@@ -50,7 +50,7 @@ class ThreadItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     command: str | None = None
     aggregated_output: str | None = None
     exit_code: int | None = None
-    changes: tuple[FileChange, ...] = ()
+    changes: tuple[PatchedFile, ...] = ()
     server: str | None = None
     tool: str | None = None
     arguments: Any = None
