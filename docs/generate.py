@@ -585,8 +585,8 @@ MEANINGS = {
     "RunDoc.signal": "The signal that ended it.",
     "RunDoc.message": "Its last line, or why it failed.",
     "RunDoc.usage": "What the model took in it.",
-    "RunDoc.plan": "of a task of a plan, the path of the plan",
-    "RunDoc.plan_task_id": "and the id of the task in that plan",
+    "RunDoc.plan": "Of a task of a plan: the path of the plan.",
+    "RunDoc.plan_task_id": "Of a task of a plan: its id in the plan.",
     "Failure.schema_version": "The version of this shape.",
     "Failure.outcome": "Always `failed`.",
     "Failure.error": "What went wrong.",
@@ -1004,7 +1004,7 @@ def _files() -> Iterator[str]:
     )
     yield (
         "Whose a store is, and how far it was, is kept outside of it, in the user's state directory: `stores/ID/key.json` "
-        "(0600) has a secret and the place of the store, `stores/ID/seen` (0600) the newest event that was recorded here, `stores/PLACE.json` (0600) which databases were written to from here, without their passwords, "
+        "(0600) has a secret and the place of the store, `stores/ID/seen` (0600) the newest event that was recorded here, `stores/PLACE.json` (0600) which databases were written to from here, without their passwords, `terminals/` (0700) the rows of the last list at each terminal, "
         "and `addresses/` (0700) says which `database.json` outside of the state directory may be followed. "
         "The store keeps its id and a digest of the secret. Without these files it can be looked at, and "
         "[adopted](../how-to/operate-the-store.md#copies); it starts nothing."
@@ -1045,6 +1045,8 @@ READ = {
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
     "ADJOURN_AGENT_…": "A setting of the built-in agent, as in `ADJOURN_AGENT_MODEL`; `adjourn config` names them all.",
     "ADJOURN_PAUSE_ON_APPROVAL": "`1`: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise.",
+    "ADJOURN_PROMPT": "`0`: a pause at a terminal asks nobody on the spot.",
+    "CI": "If set, a pause at a terminal asks nobody on the spot.",
     "ADJOURN_EXIT_CODES": "`none`: a command that exits 10 or 90 and asked nothing has failed. Otherwise it asks for approval.",
     "ADJOURN_CLAUDE": "Which program `run --runner claude` starts, if not the `claude` on PATH; the task keeps it.",
     "ADJOURN_MCP_SECRET": "The secret of a host, which `adjourn setup` gives it and `adjourn mcp` takes out of its environment.",

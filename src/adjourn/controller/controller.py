@@ -5,6 +5,8 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from adjourn.controller.agents import Agents
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
@@ -141,6 +143,23 @@ class Controller:
                 why=_reasons(view, asks),
                 clarification=_clarification(view, task, asks),
                 changes=noted.stat if noted and noted.run == task.runs else None,
+            )
+
+    def scene_of(self, ask: Ask) -> Scene:
+        """Return the scene of an ask's task; the ask may be of an earlier run."""
+        scene = self.scene(ask.task_id)
+        if ask.id in {each.id for each in scene.asks}:
+            return scene
+        with self.store.read() as view:
+            called = call_asked_about(view, ask)
+            calls = {called.number: called} if called else {}
+            return msgspec.structs.replace(
+                scene,
+                asks=(ask,),
+                calls=calls,
+                replaced=_replaced_calls(view, [ask]),
+                originals=_originals(view, [ask], calls),
+                why=_reasons(view, [ask]),
             )
 
 

@@ -85,6 +85,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, str] | None = None
     # With an approval of what the policy never allows: why it runs all the same
     override: str | msgspec.UnsetType = msgspec.UNSET
+    comment: str | None = None  # with an approval: what the person notes about it
 
     @property
     def reason_to_override(self) -> str | None:
@@ -250,6 +251,8 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     tool: str
     body: bytes
     key: str
+    # Its key names this one call in all runs: however often it is proposed, it is the same
+    is_named: bool = False
     expires_after: Milliseconds | None = None
     # The schema, as JSON, of arguments that the process takes in the place of its own
     editable: bytes | None = None
