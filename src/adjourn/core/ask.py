@@ -308,6 +308,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     found_by: str | None = None  # what finds it again in a later run, where that is not its key
 
 
+RESUME_KEY = "resume_with"  # the key of an ask that resumes an agent of others (core.foreign)
 DIGEST_KEY = "q_"  # how the key of a question begins that was asked without one
 
 

@@ -7,6 +7,7 @@ from adjourn.core.agent.calls import Report, files_of
 from adjourn.core.ask import (
     LATER,
     NO_REASON,
+    RESUME_KEY,
     ApprovalAsk,
     Approver,
     Ask,
@@ -88,6 +89,9 @@ def resume_hint(scene: Scene, commands: CommandWriter) -> str:
     if any(isinstance(ask, UncertainAsk) for ask in asks):
         return commands("show", task.id)  # what became of it is for a person to say
     if approvals := [ask for ask in asks if isinstance(ask, ApprovalAsk)]:
+        # An agent of others names its own calls, which are not ours
+        if any(ask.key == RESUME_KEY and not ask.terms.override for ask in approvals):
+            return commands("-c", checkpoint, "--approve-all")
         # What the policy never allows is not approved by pasting a hint
         flags = [
             word
