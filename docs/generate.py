@@ -21,6 +21,7 @@ import adjourn.controller.agents
 import adjourn.controller.asks
 import adjourn.controller.batches
 import adjourn.controller.decisions
+import adjourn.controller.delegations
 import adjourn.controller.edits
 import adjourn.controller.endings
 import adjourn.controller.gate
@@ -32,10 +33,12 @@ import adjourn.controller.transaction
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
 from adjourn.core.agent.calls import SessionCheck
+from adjourn.core.clarification import checkpoint_schema
 from adjourn.core.diffstat import Diffstat, FileChange
 from adjourn.core.documents import (
     AskDoc,
     CallDoc,
+    ClarificationDoc,
     ErrorDoc,
     Failure,
     ItemDoc,
@@ -64,6 +67,7 @@ from adjourn.core.plan.plan_file import MOST_TASKS, PLAN_KEYS, TASK_KEYS
 from adjourn.core.policy.policy_file import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
+from adjourn.mcp_server import tools as mcp_tools
 from adjourn.notifiers import OURS as NOTIFIERS
 from adjourn.runners import COMMAND, DEFAULT_AGENT, OURS, find_runner
 from adjourn.settings.notify import COMMON_KEYS
@@ -102,14 +106,56 @@ def pages() -> dict[str, str]:
         "exit-codes.md": _page(*_exit_codes()),
         "errors.md": _page(*_errors()),
         "json.md": _page(*_json()),
-        "manifest.schema.json": _schema_text(),
+        "manifest.schema.json": _schema_text(schema()),
+        "checkpoint.schema.json": _schema_text(checkpoint_schema()),
         "events.md": _page(*_events()),
         "files.md": _page(*_files()),
         "environment.md": _page(*_environment()),
         "config.md": _page(*_config()),
         "policy.md": _page(*_policy()),
         "plan.md": _page(*_plan()),
+        "mcp.md": _page(*_mcp()),
     }
+
+
+# Who calls a tool that decides, and whether it may; all other tools are for everybody
+_DECIDERS = {
+    "the connection that started the task, or one above it": "yes",
+    "the same host later, with its secret": "yes",
+    "an agent to which it is delegated": "yes",
+    "another agent, also under the same name": "no",
+    "what is part of a run": "no",
+}
+
+
+def _mcp() -> Iterator[str]:
+    yield "MCP tools"
+    yield (
+        "What `adjourn mcp` offers a parent agent. [How to use it](../how-to/mcp.md). A result is one document; an error is a "
+        "sentence and what helps. `status` is `Pending`, `Running`, `Paused`, `Completed`, `Failed` or `Cancelled`; `state` is "
+        "adjourn's own word."
+    )
+    for name, tool in mcp_tools.TOOLS.items():
+        schema = mcp_tools.schema_of(tool.arguments)
+        yield f"## {name}"
+        yield tool.description
+        needed = schema.get("required", [])
+        rows = [
+            (_code(key), "yes" if key in needed else " ", value.get("description", ""))
+            for key, value in schema["properties"].items()
+        ]
+        yield _table(("argument", "needed", "meaning"), rows)
+    yield "## Who may call what"
+    yield (
+        "Made of the registry of the tools. A rule that says `human` or `never`, a question to people, and a call that nobody saw "
+        "end are for people only, whoever asks. Every refusal is an event of the task. No tool changes who may decide: "
+        "`setup` and `delegate` are verbs of the command line, need the scope `admin`, and are refused inside a run."
+    )
+    rows = [
+        (_code(name), *("yes" if tool.inside else may for may in _DECIDERS.values()))
+        for name, tool in mcp_tools.TOOLS.items()
+    ]
+    yield _table(("tool", *_DECIDERS), rows)
 
 
 def _page(title: str, *parts: str) -> str:
@@ -438,6 +484,13 @@ MEANINGS = {
     "Spent.cost": "US dollars, as a decimal number; null where the price is not known.",
     "Manifest.error": "What went wrong.",
     "Manifest.waiting_on": "Tasks that its script, or a tool of its agent, started and that are not done.",
+    "Manifest.clarification": "The clarification that waits for its answers, and where its files are.",
+    "ClarificationDoc.agent_id": "The task, which the protocol calls the agent.",
+    "ClarificationDoc.request_id": "The clarification's own id.",
+    "ClarificationDoc.timestamp": "When it was asked.",
+    "ClarificationDoc.clarification_path": "Where the request is.",
+    "ClarificationDoc.response_path": "Where the response is expected.",
+    "ClarificationDoc.checkpoint_path": "Where the checkpoint is; [checkpoint.schema.json](checkpoint.schema.json) is its JSON Schema.",
     "Manifest.workspace": "What changed in the workspace since the pause; `show` tells it.",
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
     "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude`, `codex` and `acp`.",
@@ -554,6 +607,7 @@ STRUCTS = (
     AskDoc,
     TermsDoc,
     ReasonDoc,
+    ClarificationDoc,
     ToolCall,
     CallDoc,
     QuestionDoc,
@@ -599,8 +653,8 @@ def _told_always(struct: type[msgspec.Struct]) -> list[msgspec.structs.FieldInfo
     ]
 
 
-def _schema_text() -> str:
-    return msgspec.json.format(msgspec.json.encode(schema()), indent=2).decode() + "\n"
+def _schema_text(document: dict[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
 def _json() -> Iterator[str]:
@@ -709,8 +763,6 @@ KINDS = {
     "task_continued": "A person said something to an agent that was done: its task is queued, in the same session.",
     "limits_changed": "A person resumed a task of the built-in agent with other limits.",
     "task_forked": "A new task was begun from an earlier checkpoint of another, with so many messages of its transcript.",
-    "refused": "Somebody tried to decide and may not.",
-    "task_answered": "A question that belongs to no task was answered: the task that held it has succeeded.",
     "task_refused": "A rejection failed the task.",
     "call_settled": "The verdict on an uncertain call took effect.",
     "task_resumed": "A paused task was queued again.",
@@ -720,12 +772,17 @@ KINDS = {
     "task_paused": "A task without a process was paused.",
     "task_canceled": "A task without a process was canceled.",
     "task_failed": "A queued task can never be started: its workspace is gone.",
+    "task_answered": "A question that belongs to no other task was answered: the task that held it has succeeded.",
+    "refused": "Somebody who may not wanted to decide, from inside a run or by MCP: what, and why it was refused.",
+    "delegated": "A person let an agent decide for this task and all below it, until a moment in milliseconds since 1970.",
+    "delegation_revoked": "A delegation was taken back.",
     "task_pruned": "A task was forgotten. This is the last event of its chain.",
 }
 
 
 MODULES = (
     adjourn.controller.decisions,
+    adjourn.controller.delegations,
     adjourn.controller.tasks,
     adjourn.controller.plans,
     adjourn.controller.runs,
@@ -947,7 +1004,7 @@ def _files() -> Iterator[str]:
     )
     yield (
         "Whose a store is, and how far it was, is kept outside of it, in the user's state directory: `stores/ID/key.json` "
-        "(0600) has a secret and the place of the store, `stores/ID/seen` (0600) the newest event that was recorded here, `stores/PLACE.json` (0600) which databases were written to from here, without their passwords, "
+        "(0600) has a secret and the place of the store, `stores/ID/seen` (0600) the newest event that was recorded here, `stores/PLACE.json` (0600) which databases were written to from here, without their passwords, `terminals/` (0700) the rows of the last list at each terminal, "
         "and `addresses/` (0700) says which `database.json` outside of the state directory may be followed. "
         "The store keeps its id and a digest of the secret. Without these files it can be looked at, and "
         "[adopted](../how-to/operate-the-store.md#copies); it starts nothing."
@@ -988,8 +1045,11 @@ READ = {
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
     "ADJOURN_AGENT_…": "A setting of the built-in agent, as in `ADJOURN_AGENT_MODEL`; `adjourn config` names them all.",
     "ADJOURN_PAUSE_ON_APPROVAL": "`1`: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise.",
+    "ADJOURN_PROMPT": "`0`: a pause at a terminal asks nobody on the spot.",
+    "CI": "If set, a pause at a terminal asks nobody on the spot.",
     "ADJOURN_EXIT_CODES": "`none`: a command that exits 10 or 90 and asked nothing has failed. Otherwise it asks for approval.",
     "ADJOURN_CLAUDE": "Which program `run --runner claude` starts, if not the `claude` on PATH; the task keeps it.",
+    "ADJOURN_MCP_SECRET": "The secret of a host, which `adjourn setup` gives it and `adjourn mcp` takes out of its environment.",
     "ADJOURN_CODEX": "Which program `run --runner codex` starts, if not the `codex` on PATH; the task keeps it.",
     "_ADJOURN_COMPLETE": "Used by shell completion; see `adjourn completion --help`.",
 }

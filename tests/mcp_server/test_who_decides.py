@@ -27,7 +27,7 @@ def make_known(shell: Shell, name: str = "claude") -> dict[str, str]:
         name=name, kind="claude", secret_sha256=digest_of_secret(SECRET), at="2026-11-18T00:00:00Z"
     )
     (config / "agents.json").write_bytes(msgspec.json.encode({"hosts": [host]}))
-    return {"ADJOURN_AGENT_SECRET": SECRET}
+    return {"ADJOURN_MCP_SECRET": SECRET}
 
 
 def attempt(host: Host, tool: str, task: Json, ask: Json) -> str:
@@ -90,7 +90,7 @@ def test_a_host_with_its_secret_decides_in_a_later_session(shell: Shell) -> None
         assert same["asks"][0]["you_may_decide"]
         later.approve(same)
         assert later.wait(task["task_id"])[0]["status"] == "Completed"
-    with Host(shell, name="claude", env={"ADJOURN_AGENT_SECRET": "00" * 32}) as wrong:
+    with Host(shell, name="claude", env={"ADJOURN_MCP_SECRET": "00" * 32}) as wrong:
         assert wrong.process.wait(20) == 5
         assert b"adjourn setup claude" in wrong.process.stderr.read()
 

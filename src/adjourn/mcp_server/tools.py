@@ -349,7 +349,7 @@ def describe_tools() -> list[dict[str, Any]]:
         {
             "name": name,
             "description": tool.description,
-            "inputSchema": _schema(tool.arguments),
+            "inputSchema": schema_of(tool.arguments),
             "outputSchema": _OUTPUTS.get(name, TASK_SCHEMA),
             # What they start is judged by adjourn's own policy. Codex runs nothing else headless.
             "annotations": {
@@ -364,7 +364,7 @@ def describe_tools() -> list[dict[str, Any]]:
     ]
 
 
-def _schema(arguments: type[Arguments]) -> dict[str, Any]:
+def schema_of(arguments: type[Arguments]) -> dict[str, Any]:
     """Return the JSON Schema of a tool's arguments, with nothing behind a reference."""
     whole = msgspec.json.schema(arguments)
     parts: dict[str, Any] = whole.get("$defs", {})

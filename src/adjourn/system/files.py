@@ -244,6 +244,10 @@ def run_names(root: str) -> list[str]:
         return []
 
 
+RESPONSE = ".response.yaml"  # how the file of a response ends
+OTHER_RESPONSE = ".elsewhere"  # and the one that notes where else an agent expects its response
+
+
 def clarifications_directory(root: str) -> str:
     """Return the directory of the files by which agents ask and are answered."""
     return os.path.join(root, "clarifications")

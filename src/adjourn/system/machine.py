@@ -40,7 +40,7 @@ def hinders_looking(number: int | None) -> bool:
 
 STATE = "ADJOURN_STATE"  # a run gets it: HOME and XDG_STATE_HOME may be others inside
 KEY = "ADJOURN_STORE_KEY"
-AGENT_SECRET = "ADJOURN_AGENT_SECRET"  # noqa: S105 -- the name of a variable
+AGENT_SECRET = "ADJOURN_MCP_SECRET"  # noqa: S105 -- the name of a variable
 _SHORTEST_KEY = 32  # characters: the store keeps a digest of it, which nobody may be able to guess
 _taken: dict[str, str] = {}
 

@@ -19,6 +19,7 @@ from adjourn.wiring.own_program import own_program
 _SERVER = "adjourn"
 _SECONDS = 60
 _MILLISECONDS = 300_000  # that Claude Code gives one call of a tool
+_PLACES = ("ADJOURN_STORE", "XDG_CONFIG_HOME", "XDG_STATE_HOME")  # where the server finds its files
 _CODEX_KEYS = {
     "required": "true",  # Codex asks its model without the tools of a server that is not up yet
     "tool_timeout_sec": "300",
@@ -48,7 +49,7 @@ def _claude_add(argv: Sequence[str], secret: str, is_project: bool) -> list[str]
         "type": "stdio",
         "command": argv[0],
         "args": list(argv[1:]),
-        "env": {AGENT_SECRET: secret},
+        "env": _environment(secret),
         "timeout": _MILLISECONDS,
         "alwaysLoad": True,
     }
@@ -68,7 +69,14 @@ def _codex_config() -> str:
 
 def _codex_add(argv: Sequence[str], secret: str, is_project: bool) -> list[str]:  # noqa: FBT001 -- a table calls it
     del is_project
-    return ["mcp", "add", _SERVER, "--env", f"{AGENT_SECRET}={secret}", "--", *argv]
+    given = [word for pair in _environment(secret).items() for word in ("--env", "=".join(pair))]
+    return ["mcp", "add", _SERVER, *given, "--", *argv]
+
+
+def _environment(secret: str) -> dict[str, str]:
+    """Return what a host gives the server; Codex hands on nothing else that we need."""
+    places = {name: os.environ[name] for name in _PLACES if name in os.environ}
+    return {AGENT_SECRET: secret, **places}
 
 
 def _codex_finish(path: str) -> None:
