@@ -68,9 +68,7 @@ def supervising(session: Session) -> Generator[tuple[Controller, Supervisor], No
     controller, supervisor = open_supervisor(session.root)
 
     def warn(run: Run, why: str) -> None:
-        session.warn(
-            f"adjourn: run {run.id} is held back: {prose(why)}; it goes on once the machine can"
-        )
+        session.warn(f"adjourn: run {run.id} is held back: {prose(why)}; nothing of it is lost")
 
     supervisor.on_shortage = warn
     try:

@@ -375,6 +375,8 @@ class Worker:
             self._delay(active.run.task_id, longest=_LONGEST_HOLD)
             self._hold_back(error)
             return
+        if again_at := self._supervisor.retry_at.pop(task.id, 0.0):
+            self._delays[task.id] = (again_at, task.tries)
         why = {"why": task.message} if task.state is TaskState.FAILED else {}
         self._log("left", run=active.run.id, state=task.state, **why)
         self._write_manifest(task)

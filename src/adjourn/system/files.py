@@ -19,6 +19,7 @@ from adjourn.core.errors import Misuse, StoreProblem
 _NO_FILE = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM}
 )
+LOCK, RECORD, RESULT = "shim.lock", "shim.json", "result.json"
 
 
 def private_directory(path: str) -> str:
@@ -216,9 +217,6 @@ def is_lock_held(path: str) -> bool:
         return False
     finally:
         os.close(fd)
-
-
-LOCK, RECORD, RESULT = "shim.lock", "shim.json", "result.json"
 
 
 def runs_directory(root: str) -> str:

@@ -61,6 +61,7 @@ _STATES: dict[str, Role] = {
     "canceled": "muted",
     "pending": "muted",
 }
+_SHOWN = 2_000  # characters of a value
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -253,9 +254,6 @@ def _part(spans: Iterable[Span], start: int, end: int) -> Iterable[Span]:
         if text:
             yield Span(text, span.role)
         at += len(span.text)
-
-
-_SHOWN = 2_000  # characters of a value
 
 
 class Id(str):

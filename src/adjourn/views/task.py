@@ -50,6 +50,23 @@ from adjourn.views.block import (
 )
 from adjourn.views.call import call_blocks, unmade_blocks, unmade_words
 
+_INDENT = "  "
+_MARGIN = 4  # columns that an agent's words leave free
+_MOST_LINES = 40  # of what differs between two calls
+_NEVER_COVERED = (
+    "files that its program opens itself",
+    "directory contents",
+    "its environment",
+    "the network",
+)
+_RECENT = 12  # events
+_HEADLINES = {
+    TaskState.SUCCEEDED: "Completed.",
+    TaskState.CANCELED: "Canceled.",
+    TaskState.QUEUED: "Queued: it has not started.",
+    TaskState.RUNNING: "Running.",
+}
+
 
 def resume_hint(scene: Scene, commands: CommandWriter) -> str:
     """Return one command that goes on headless, exactly as printed."""
@@ -166,17 +183,6 @@ def _example(ask: QuestionAsk) -> str:
 def _as_argument(text: str) -> tuple[str, ...]:
     """Keep a text from being taken for an option."""
     return ("--", text) if text.startswith("-") else (text,)
-
-
-_INDENT = "  "
-_MARGIN = 4  # columns that an agent's words leave free
-_MOST_LINES = 40  # of what differs between two calls
-_NEVER_COVERED = (
-    "files that its program opens itself",
-    "directory contents",
-    "its environment",
-    "the network",
-)
 
 
 def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
@@ -321,15 +327,6 @@ def _role_of_change(text: str) -> Role:
             return "removed"
         case _:
             return "plain"
-
-
-_RECENT = 12  # events
-_HEADLINES = {
-    TaskState.SUCCEEDED: "Completed.",
-    TaskState.CANCELED: "Canceled.",
-    TaskState.QUEUED: "Queued: it has not started.",
-    TaskState.RUNNING: "Running.",
-}
 
 
 def task_blocks(scene: Scene, commands: CommandWriter, *, now: int, cut: Cut) -> list[Block]:
