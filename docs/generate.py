@@ -153,11 +153,11 @@ def _mcp() -> Iterator[str]:
         "end are for people only, whoever asks. Every refusal is an event of the task. No tool changes who may decide: "
         "`setup` and `delegate` are verbs of the command line, need the scope `admin`, and are refused inside a run."
     )
-    rows = [
-        (_code(name), *("yes" if tool.inside else may for may in _DECIDERS.values()))
+    cells = [
+        [_code(name), *("yes" if tool.inside else may for may in _DECIDERS.values())]
         for name, tool in mcp_tools.TOOLS.items()
     ]
-    yield _table(("tool", *_DECIDERS), rows)
+    yield _table(("tool", *_DECIDERS), cells)
 
 
 def _page(title: str, *parts: str) -> str:

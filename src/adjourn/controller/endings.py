@@ -10,8 +10,9 @@ from adjourn.controller.transaction import (
     approved_command,
     is_blocked,
 )
-from adjourn.core.ask import ApprovalAsk, AskReason
+from adjourn.core.ask import RESUME_KEY, ApprovalAsk, AskReason
 from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, Command
+from adjourn.core.foreign import read_pause, resume_argv
 from adjourn.core.kept_documents import NOT_MADE, WHY
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
 from adjourn.core.policy.opening import OwnAsk
@@ -48,8 +49,9 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
     if task.wish is Wish.CANCEL and is_left_open:
         outcome = Interrupted()  # it left by itself, but nobody wants it back
     # A call of an agent may have run while nobody saw it end: a person says what became of it. Of
-    # one that its agent was told to stop, and stopped, it is known that it has failed.
-    if task.spec.is_driven:
+    # one that its agent was told to stop, and stopped, it is known that it has failed. A program
+    # closes its own calls, unless it was killed while it made one.
+    if task.spec.is_driven or isinstance(outcome, Failed):
         handed_out = any(
             call.claimed_by == run.id for call in tx.rows.calls_in(task.id, CallState.EXECUTING)
         )
@@ -83,6 +85,23 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
             it_ran = f"it ran and left with exit code {run.exit_code}, which asks for approval"
             why = AskReason(reasons=(*own.reasons, it_ran), last_lines=last_lines)
             command = approved_command(task.spec, DEFAULT_VALUE, files=own.files)
+            if task.spec.resume_with and (left := read_pause(manifest)):
+                resuming = f"--resume-with resumes it at its own checkpoint {left.checkpoint_id}"
+                why = AskReason(reasons=(*why.reasons, resuming), last_lines=last_lines)
+                argv = resume_argv(task.spec.resume_with, left)
+                command = Command(argv=argv, cwd=task.spec.workspace, files=own.files)
+                return ask_for_approval(
+                    tx,
+                    task,
+                    run,
+                    command,
+                    prompt=f"exit code {run.exit_code}",
+                    why=why,
+                    key=RESUME_KEY,
+                    manifest=manifest,
+                    terms=own.terms,
+                    expires_after=own.expires_after,
+                )
             return ask_for_approval(
                 tx,
                 task,

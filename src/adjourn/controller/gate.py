@@ -3,7 +3,7 @@
 Before anything of it starts, and once more before its gate opens.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -232,13 +232,17 @@ class PolicyGate:
         except BadPolicy:
             return Effect.UNKNOWN
 
-    def own_ask(self, view: View, task: Task) -> OwnAsk:
+    def own_ask(self, view: View, task: Task, argv: Sequence[str] = ()) -> OwnAsk:
         """Return what becomes part of the ask of a process that wants its own command approved.
+
+        Or `argv`, the command that resumes it.
 
         Where a policy is wrong, it is asked without: that a run has ended must be written down, and
         the start is judged again.
         """
         command = plain_command(task.spec)
+        if argv:
+            command = msgspec.structs.replace(command, argv=tuple(argv))
         seen = self._observe(command)
         try:
             judgement = self._judge_since(view, task, COMMAND, command_body(command), seen)

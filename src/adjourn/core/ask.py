@@ -291,6 +291,8 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     tool: str
     body: bytes
     key: str
+    # Its key names this one call in all runs: however often it is proposed, it is the same
+    is_named: bool = False
     expires_after: Milliseconds | None = None
     # The schema, as JSON, of arguments that the process takes in the place of its own
     editable: bytes | None = None
@@ -306,6 +308,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     found_by: str | None = None  # what finds it again in a later run, where that is not its key
 
 
+RESUME_KEY = "resume_with"  # the key of an ask that resumes an agent of others (core.foreign)
 DIGEST_KEY = "q_"  # how the key of a question begins that was asked without one
 
 

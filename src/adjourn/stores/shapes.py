@@ -147,8 +147,12 @@ def _encode_approvals(given: tuple[GivenApproval, ...]) -> str:
     return msgspec.json.encode(given).decode()
 
 
+def _encode_process(shim: ProcessId) -> str:
+    return msgspec.json.encode(shim).decode()
+
+
 HEXADECIMAL = Column(bytes.fromhex, bytes.hex)  # digests: half as long as bytes
-PROCESS = Column(lambda shim: msgspec.json.encode(shim).decode(), _processes.decode)
+PROCESS = Column(_encode_process, _processes.decode)
 FLAG = Column(int, bool)
 APPROVALS = Column(_encode_approvals, _approvals.decode)
 SPEC = Column(spec_body, spec_of)

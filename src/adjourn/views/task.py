@@ -7,6 +7,7 @@ from adjourn.core.agent.calls import Report, files_of
 from adjourn.core.ask import (
     LATER,
     NO_REASON,
+    RESUME_KEY,
     ApprovalAsk,
     Approver,
     Ask,
@@ -60,6 +61,7 @@ _NEVER_COVERED = (
     "its environment",
     "the network",
 )
+_DIGITS = 16  # of a digest
 _RECENT = 12  # events
 _HEADLINES = {
     TaskState.SUCCEEDED: "Completed.",
@@ -88,6 +90,9 @@ def resume_hint(scene: Scene, commands: CommandWriter) -> str:
     if any(isinstance(ask, UncertainAsk) for ask in asks):
         return commands("show", task.id)  # what became of it is for a person to say
     if approvals := [ask for ask in asks if isinstance(ask, ApprovalAsk)]:
+        # An agent of others names its own calls, which are not ours
+        if any(ask.key == RESUME_KEY and not ask.terms.override for ask in approvals):
+            return commands("-c", checkpoint, "--approve-all")
         # What the policy never allows is not approved by pasting a hint
         flags = [
             word

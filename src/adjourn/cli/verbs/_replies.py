@@ -26,9 +26,9 @@ class ReplyOptions(msgspec.Struct, frozen=True, kw_only=True):
     in_editor: bool = False
     sets: Sequence[str] = ()
     override: str | None = None
+    digest: str | None = None  # the beginning of that of the call that was shown
     comment: str | None = None
     resumes: bool = False  # whether its task goes on here
-    digest: str | None = None  # how the digest of the one call begins that is approved
 
 
 def reply_to(
@@ -66,13 +66,13 @@ def reply_to(
 
     shown = session.row_digests  # what a row showed is what is approved
     replies = [Reply(ask_id=ask, verb=verb, text=text, digest=shown.get(ask)) for ask in found]
-    if how.digest is not None:
-        whole = decisions.digest_shown(found[0], how.digest)
-        replies = [msgspec.structs.replace(reply, digest=whole) for reply in replies]
     if how.override is not None:
         replies = [msgspec.structs.replace(reply, override=how.override) for reply in replies]
     if how.comment is not None:
         replies = [msgspec.structs.replace(reply, comment=how.comment) for reply in replies]
+    if how.digest is not None:
+        digest = decisions.digest_shown(found[0], how.digest)
+        replies = [msgspec.structs.replace(reply, digest=digest) for reply in replies]
     if controller and is_edited:
         # Most commands start without it (bench start)
         from adjourn.cli.verbs._editing import edited_reply
