@@ -829,7 +829,7 @@ FILES = (
         "The newest part of the database. It belongs to `adjourn.db`: never remove it alone.",
     ),
     Kept("adjourn.db-shm", 0o600, "SQLite's index of the file above."),
-    Kept("write.lock", 0o600, "The queue of writers. It is always empty."),
+    Kept("write.lock", 0o600, "The queue of writers. It says what `adjourn.db` was like after the last change."),
     Kept("edits", 0o700, "Calls that are being edited."),
     Kept("edits/PID", 0o700, "One of them, as long as its editor is open."),
     Kept("edits/PID/call.json", 0o600, "Its arguments."),

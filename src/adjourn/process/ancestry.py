@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from adjourn.core.namespaces import Place
 from adjourn.process.cgroup import enclosing_group
-from adjourn.process.identity import boot_id
+from adjourn.system.clock import boot_id
 
 # Every process of a run is below one of these
 _OURS = frozenset({b"adjourn-shim", b"adjourn-forks"})

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Self
 
 from adjourn.core.task import ProcessId
+from adjourn.system.clock import boot_id
 
 
 class ProcStat(NamedTuple):
@@ -18,11 +19,6 @@ class ProcStat(NamedTuple):
     parent: int
     session: int
     start_time: int
-
-
-def boot_id() -> str:
-    """Return what tells this boot of this machine from every other."""
-    return _read("/proc/sys/kernel/random/boot_id").decode().strip()
 
 
 def identify(pid: int) -> ProcessId | None:

@@ -11,11 +11,11 @@ from adjourn.core.outcome import Exit
 from adjourn.core.task import ProcessId, number_of_run, task_of_run
 from adjourn.core.text.render import spelled
 from adjourn.ports.world import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
-from adjourn.process.identity import boot_id
 from adjourn.process.shim import ShimFailed, adopt, holds_lock, read_record, read_result
 from adjourn.process.start_marks import leave_mark, name_of_mark, read_mark
 from adjourn.process.supervisors import LocalSupervisors, SharedSupervisors
 from adjourn.process.tree import kill_leftovers, remove_group
+from adjourn.system.clock import boot_id
 from adjourn.system.files import open_plain
 from adjourn.system.run_files import RECORD, RESULT, run_directory
 

@@ -9,7 +9,8 @@ import msgspec
 
 from adjourn.core.errors import AdjournError
 from adjourn.core.task import ProcessId
-from adjourn.process.identity import Pinned, boot_id
+from adjourn.process.identity import Pinned
+from adjourn.system.clock import boot_id
 from adjourn.system.files import read_plain
 from adjourn.system.lock import is_held
 from adjourn.system.run_files import LOCK, RECORD, RESULT
