@@ -709,7 +709,7 @@ KINDS = {
     "pause_requested": "A running task was told to pause.",
     "cancel_requested": "A running task was told to end.",
     "task_paused": "A task without a process was paused.",
-    "task_canceled": "A task without a process was canceled.",
+    "task_canceled": "A task without a process was canceled. `damaged`: what of it could not be read.",
     "task_failed": "A queued task can never be started: its workspace is gone.",
     "task_pruned": "A task was forgotten. This is the last event of its chain.",
 }
@@ -829,7 +829,11 @@ FILES = (
         "The newest part of the database. It belongs to `adjourn.db`: never remove it alone.",
     ),
     Kept("adjourn.db-shm", 0o600, "SQLite's index of the file above."),
-    Kept("write.lock", 0o600, "The queue of writers. It says what `adjourn.db` was like after the last change."),
+    Kept(
+        "write.lock",
+        0o600,
+        "The queue of writers. It says what `adjourn.db` was like after the last change.",
+    ),
     Kept("edits", 0o700, "Calls that are being edited."),
     Kept("edits/PID", 0o700, "One of them, as long as its editor is open."),
     Kept("edits/PID/call.json", 0o600, "Its arguments."),

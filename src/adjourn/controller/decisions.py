@@ -71,17 +71,13 @@ class Decisions:
 
         Who changes something must give ENOUGH characters.
         """
-        name = text.partition(".")[0]
         with self.store.read() as view:
-            found = view.tasks_like(name) if name else []
-            if name in found:
-                return view.task(name)
-            _require_enough(found, name, shortest=shortest, thing="task", way_out="adjourn tasks")
-            asks = view.asks_like(name) if name and not found else []
-            if len(asks) == 1:
-                way_out = f"adjourn show {view.ask(asks[0]).task_id}"
-                raise NotFound(f"{visible(name)} is an ask, and no task", way_out=way_out)
-            return view.task(_only_one(found, text, thing="task", way_out="adjourn tasks"))
+            return view.task(_task_named(view, text, shortest=shortest))
+
+    def find_task_id(self, text: str, *, shortest: int = 1) -> str:
+        """Return the id of the task that `find_task` would return, also if it cannot be read."""
+        with self.store.read() as view:
+            return _task_named(view, text, shortest=shortest)
 
     def find_ask(self, text: str) -> Ask:
         """Return the ask that an id or a unique prefix names."""
@@ -361,6 +357,19 @@ def _proper_verb(ask: Ask) -> str:
             return f"adjourn show {ask.task_id}"  # which names a command for each verdict
         case _:
             assert_never(ask)
+
+
+def _task_named(view: View, text: str, *, shortest: int) -> str:
+    name = text.partition(".")[0]
+    found = view.tasks_like(name) if name else []
+    if name in found:
+        return name
+    _require_enough(found, name, shortest=shortest, thing="task", way_out="adjourn tasks")
+    asks = view.asks_like(name) if name and not found else []
+    if len(asks) == 1:
+        way_out = f"adjourn show {view.ask(asks[0]).task_id}"
+        raise NotFound(f"{visible(name)} is an ask, and no task", way_out=way_out)
+    return _only_one(found, text, thing="task", way_out="adjourn tasks")
 
 
 def _ask_named(view: View, text: str) -> str:

@@ -17,7 +17,7 @@ from adjourn.process.supervisors import LocalSupervisors, SharedSupervisors
 from adjourn.process.tree import kill_leftovers, remove_group
 from adjourn.system.clock import boot_id
 from adjourn.system.files import open_plain
-from adjourn.system.run_files import RECORD, RESULT, run_directory
+from adjourn.system.run_files import RECORD, RESULT, run_directory, run_names
 
 _MOMENT = 0.3  # a shim whose gate was shut for good needs a few milliseconds to say so
 _YOUNG = 2.0  # seconds
@@ -89,6 +89,11 @@ class LocalProcesses(LocalSupervisors):
         if record:
             return self.shim_state(place, record.identity)
         return StillRuns() if holds_lock(directory) else self.left_behind(place)
+
+    def has_live_run(self, task_id: str) -> bool:
+        """Say whether a shim of the task is alive here, by the files of its runs alone."""
+        names = [name for name in run_names(self._root) if name.partition(".")[0] == task_id]
+        return any(holds_lock(run_directory(self._root, name)) for name in names)
 
     def shim_at(self, place: str) -> ProcessId | None:
         """Return who runs, or ran, what was started there."""

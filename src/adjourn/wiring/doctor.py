@@ -43,7 +43,10 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _MANY = 1_000
 _FEW = 5
-_NO_MEND = "restore a backup of the store; until then all else goes on without it"
+_NO_MEND = (
+    "restore a backup of the store, or end its task: adjourn cancel ID; "
+    "until then all else goes on without it"
+)
 _DOCUMENTS: tuple[TaskDocument[Any], ...] = (CLARIFICATION, BATCH, BEGAN, CHANGES)
 _SEE_TO_IT = "see to it and say it again"
 

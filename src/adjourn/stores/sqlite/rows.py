@@ -19,7 +19,7 @@ from adjourn.stores.bodies import (
     spec_body,
 )
 from adjourn.stores.no_leases import NoLeases
-from adjourn.stores.rows import BITS, LAST, StoreRows, Values, statements_in
+from adjourn.stores.rows import BITS, LAST, OF_A_TASK, StoreRows, Values, statements_in
 from adjourn.stores.shapes import FLAG, HEXADECIMAL, PROCESS, SPEC, AskRow, Shape, ask_of, row_of
 from adjourn.stores.sqlite.database import SqliteConnection
 
@@ -253,6 +253,16 @@ class SqliteRows(StoreRows, NoLeases):
         """Return the seal of the event at a place of the trail, if there is one."""
         row = self._one("seal_at", place)
         return bytes(row[0]) if row else None
+
+    def clear_damaged(self, task: Task) -> None:
+        no, span = self._no(task.id), self._span(task.id)
+        for table in OF_A_TASK:
+            self._execute(f"forget_{table}", *span)
+        for query in ("forget_documents", "forget_spec"):
+            self._execute(query, no)
+        self._execute("insert_spec", no, spec_body(task.spec))
+        changes = (task.state.value, task.session_id, task.updated_at, task.message)
+        self._execute("clear_task", no, *changes)
 
     def forget_task(self, task_id: str) -> None:
         super().forget_task(task_id)
