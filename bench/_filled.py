@@ -25,13 +25,12 @@ from adjourn.core.task import ProcessId, Run, Spec, Task
 from adjourn.process.processes import LocalProcesses
 from adjourn.runners import find_runner
 from adjourn.stores.sqlite.binding import Home, identity_in
-from adjourn.stores.sqlite.rows import SqliteRows
+from adjourn.stores.sqlite.database import SqliteRows
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.system.clock import now
-from adjourn.system.user_state import state_directory
+from adjourn.system.machine import now, state_directory
 from adjourn.wiring import STORE
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
-from adjourn.wiring.gate import open_gate
+from adjourn.wiring.surroundings import open_gate
 
 _BATCH = 500  # tasks that share a transaction
 _BOOT = "6f1d8a52-07c3-4c5e-9a44-5b2b1f0f7c11"

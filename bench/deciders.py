@@ -21,7 +21,7 @@ from _measure import adjourn, adopt_orphans, launch, python, reap_all
 from adjourn.controller.controller import Controller
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.errors import Conflict
-from adjourn.system.clock import new_id
+from adjourn.system.machine import new_id
 from adjourn.wiring import STORE
 from adjourn.wiring.controller import open_controller
 

@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 
 from _figures import Figure, report, words
 
-from adjourn.core.policy.file import read_policy
 from adjourn.core.policy.judge import judge as judge_call
 from adjourn.core.policy.judgement import Action
+from adjourn.core.policy.opening import Surroundings
 from adjourn.core.policy.policy import Origin, Policy, decode_policy, encode_policy
-from adjourn.core.policy.surroundings import Surroundings
+from adjourn.core.policy.policy_file import read_policy
 from adjourn.settings.policies import read_all
 
 GOAL = 3.0

@@ -32,11 +32,11 @@ from adjourn.core.ask import Principal
 from adjourn.core.task import ProcessId, Spec
 from adjourn.runners.agent.interrupt import Stop
 from adjourn.runners.agent.loop import Agent
-from adjourn.runners.agent.options import Setup
+from adjourn.runners.agent.options import AgentSetup
 from adjourn.runners.agent.retry import RetryingModel
 from adjourn.runners.agent.tools.tool import Tool
 from adjourn.runners.agent.tools.toolbox import toolbox
-from adjourn.system.run_files import run_directory
+from adjourn.system.files import run_directory
 from adjourn.wiring import STORE
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.drivers import Driver
@@ -93,7 +93,7 @@ def cost(place: str, count: int, *, steps: int) -> Step:
     os.makedirs(place)
     Path(place, "notes.txt").write_text(TEXT)
     with model(place, script(count // 2, steps)) as (url, _):
-        setup = Setup(model="openai:scripted", base_url=url, max_steps=10 * MANY)
+        setup = AgentSetup(model="openai:scripted", base_url=url, max_steps=10 * MANY)
         controller = open_controller(os.path.join(place, STORE))
         with (
             closing(controller.store),
@@ -152,7 +152,9 @@ def _ignore(_: str) -> None:
     pass
 
 
-def begun(controller: Controller, place: str, setup: Setup, messages: Sequence[Message]) -> Driver:
+def begun(
+    controller: Controller, place: str, setup: AgentSetup, messages: Sequence[Message]
+) -> Driver:
     """Return a driver whose task has had this conversation."""
     body = msgspec.json.encode(setup).decode()
     spec = Spec(

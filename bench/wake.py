@@ -25,7 +25,7 @@ from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.stores.sqlite import store
-from adjourn.stores.sqlite.wake import wake_all
+from adjourn.stores.sqlite.store import wake_all
 from adjourn.wiring import STORE
 from adjourn.wiring.controller import open_controller
 
@@ -166,7 +166,9 @@ class Bench:
         self._asks = [self._controller.scene(task).open_asks[0].id for task in tasks]
         self._next = 0
         self._committed = 0.0
-        store.wake_all = self._wake_all  # type: ignore[attr-defined]  # -- in this process alone, which decides; the worker is another
+        store.wake_all = (
+            self._wake_all
+        )  # in this process alone, which decides; the worker is another
 
     def measured(self, rounds: int) -> tuple[list[float], list[Woken]]:
         """Return the times of bare starts and of decisions, taken in turn."""

@@ -21,9 +21,9 @@ import adjourn.controller.agents
 import adjourn.controller.asks
 import adjourn.controller.batches
 import adjourn.controller.decisions
+import adjourn.controller.delegations
 import adjourn.controller.edits
 import adjourn.controller.endings
-import adjourn.controller.forgotten_starts
 import adjourn.controller.gate
 import adjourn.controller.plans
 import adjourn.controller.reasons
@@ -32,7 +32,7 @@ import adjourn.controller.tasks
 import adjourn.controller.transaction
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.diffstat import Diffstat, FileChange
 from adjourn.core.documents import (
     AskDoc,
@@ -61,10 +61,11 @@ from adjourn.core.outcome import (
     Waits,
     WantsApproval,
 )
-from adjourn.core.plan.file import MOST_TASKS, PLAN_KEYS, TASK_KEYS
-from adjourn.core.policy.file import MOST_RULES, POLICY_KEYS, RULE_KEYS
+from adjourn.core.plan.plan_file import MOST_TASKS, PLAN_KEYS, TASK_KEYS
+from adjourn.core.policy.policy_file import MOST_RULES, POLICY_KEYS, RULE_KEYS
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Wish
+from adjourn.mcp_server import tools as mcp_tools
 from adjourn.notifiers import OURS as NOTIFIERS
 from adjourn.runners import COMMAND, DEFAULT_AGENT, OURS, find_runner
 from adjourn.settings.notify import COMMON_KEYS
@@ -110,7 +111,48 @@ def pages() -> dict[str, str]:
         "config.md": _page(*_config()),
         "policy.md": _page(*_policy()),
         "plan.md": _page(*_plan()),
+        "mcp.md": _page(*_mcp()),
     }
+
+
+# Who calls a tool that decides, and whether it may; all other tools are for everybody
+_DECIDERS = {
+    "the connection that started the task, or one above it": "yes",
+    "the same host later, with its secret": "yes",
+    "an agent to which it is delegated": "yes",
+    "another agent, also under the same name": "no",
+    "what is part of a run": "no",
+}
+
+
+def _mcp() -> Iterator[str]:
+    yield "MCP tools"
+    yield (
+        "What `adjourn mcp` offers a parent agent. [How to use it](../how-to/mcp.md). A result is one document; an error is a "
+        "sentence and what helps. `status` is `Pending`, `Running`, `Paused`, `Completed`, `Failed` or `Cancelled`; `state` is "
+        "adjourn's own word."
+    )
+    for name, tool in mcp_tools.TOOLS.items():
+        schema = mcp_tools.schema_of(tool.arguments)
+        yield f"## {name}"
+        yield tool.description
+        needed = schema.get("required", [])
+        rows = [
+            (_code(key), "yes" if key in needed else " ", value.get("description", ""))
+            for key, value in schema["properties"].items()
+        ]
+        yield _table(("argument", "needed", "meaning"), rows)
+    yield "## Who may call what"
+    yield (
+        "Made of the registry of the tools. A rule that says `human` or `never`, a question to people, and a call that nobody saw "
+        "end are for people only, whoever asks. Every refusal is an event of the task. No tool changes who may decide: "
+        "`setup` and `delegate` are verbs of the command line, need the scope `admin`, and are refused inside a run."
+    )
+    rows = [
+        (_code(name), *("yes" if tool.inside else may for may in _DECIDERS.values()))
+        for name, tool in mcp_tools.TOOLS.items()
+    ]
+    yield _table(("tool", *_DECIDERS), rows)
 
 
 def _page(title: str, *parts: str) -> str:
@@ -269,6 +311,11 @@ def _exit_codes() -> Iterator[str]:
         "Ctrl+C while nothing of a run is under way (in `wait`, say) exits 130."
     )
     yield (
+        "Output that cannot be written, because a disk is full, say, is an error: exit code 1, and a sentence on stderr. What was done "
+        "stays done. `run`, `resume`, `restart`, `fork` and `execute` keep the exit code of how their task ended, and print the sentence. "
+        "A reader that left (`| head -1`) is no error."
+    )
+    yield (
         "Exit code 1 with the error code `store` does not always mean that nothing was recorded: where the connection to a "
         "[shared store](../how-to/share-a-store.md#what-goes-wrong) broke after a decision was saved, the decision counts. "
         "Run the same command again: exit code 4, `already_settled`, names whoever decided, and when."
@@ -361,11 +408,11 @@ DOCUMENTS = {
     "cancel": "Manifest",
     "settle": "Manifest",
     "execute": "as `plan show`",
-    "plan show": "`schema_version`, `outcome`, which is completed, paused or failed, `plan` and `workspace`, both as paths, "
+    "plan show": "`schema_version`, `outcome`, which is completed, paused or failed, `plan` and `workspace`, both as paths, `is_held`, which is true after a pause until somebody says `execute` or `resume`, "
     "`resume_hint`, the command that goes on, and `tasks`, of each its `id` in the plan, `state`, `task_id`, `runner`, `needs`, "
-    "`lacks`, those of its needs that are not done, `in_review`, `is_changed`, `message` and `resume_hint`",
+    "`lacks`, those of its needs that are not done, `in_review`, `is_changed`, `calls_not_made`, `message` and `resume_hint`",
     "inbox": "`schema_version`, `count` of all open asks, `snoozed`, how many of them sleep, `asks`, a list of AskDoc, "
-    "and `paused`, a list of PausedDoc",
+    "and `paused`, a list of PausedDoc; with --everywhere each has its store, and a list stores says which were read",
     "snooze": "`schema_version`, `outcome` (`recorded`) and `asks`, a list of AskDoc",
     "approve": "`schema_version`, `outcome` (`recorded`), `asks`, a list of AskDoc, `tasks`, each task's state by its id, "
     "and `receipts`, a list of Receipt; with --save instead the outcome saved, the file and how many decisions are in it",
@@ -384,7 +431,8 @@ DOCUMENTS = {
     "tasks": "`schema_version` and `tasks`: `task_id`, `state`, `runner`, `argv`, `prompt`, `workspace`, `runs`, `session_id`, "
     "`parent_run_id`, `created_at`, `updated_at`, `message`, `calls_not_made`",
     "runs": "`schema_version` and `runs`, a list of RunDoc",
-    "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text",
+    "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text; with --all instead a list runs of the same",
+    "watch": "one document a line for each event: `schema_version`, `store`, `place`, `task_id`, `kind`, `by`, `at` and `facts`",
     "prune": "`schema_version`, `pruned`, a list of task ids, `locks_removed`, a number, and `dry_run`",
     "policy explain": "`schema_version`, `action`, `never`, `effect`, `terms`, `expires_after_ms`, `why`, `parts`: of each its "
     "command, depth, is_auto, effect, doubts and rules; `rules` that match, each with its file, line, rule and whether it "
@@ -397,7 +445,7 @@ DOCUMENTS = {
     "rules revoke": "`schema_version`, `outcome`, which is revoked, and `rules`, a list of ids",
     "config": "`schema_version` and `agent`, the settings: of each its key, value and origin",
     "notify": "`schema_version` and `notifiers`: of each its name, what it is told of and how, how many events were "
-    "delivered just now, wait and were given up, and the last error",
+    "delivered just now, wait and were given up, and the last error; with --test instead a list tests, of each its name, whether it was delivered, and the error",
     "store backup": "`schema_version`, `backup`, the file's path, and `bytes`, its size",
     "store migrate": "`schema_version` and `store`, its name; "
     "with --from instead the directory, and how many tasks, asks and events were moved",
@@ -432,18 +480,18 @@ MEANINGS = {
     "Spent.output_tokens": "The tokens that it wrote.",
     "Spent.cost": "US dollars, as a decimal number; null where the price is not known.",
     "Manifest.error": "What went wrong.",
-    "Manifest.waiting_on": "Tasks that its script started and that are not done.",
+    "Manifest.waiting_on": "Tasks that its script, or a tool of its agent, started and that are not done.",
     "Manifest.workspace": "What changed in the workspace since the pause; `show` tells it.",
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
-    "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude` and `codex`.",
+    "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude`, `codex` and `acp`.",
     "Manifest.asks": "The asks of the last run.",
     "Manifest.calls": "All calls of an agent, or of a process that asked for something, and what became of each.",
     "ResumabilityDoc.can_be_resumed": "Whether `resume` would go on; nothing is begun in its place where it cannot.",
     "ResumabilityDoc.looks": "What was looked at: the session, the program, the workspace, and the commit that is checked out.",
     "ResumabilityDoc.way_out": "The command that helps where it cannot.",
-    "Look.thing": "What was looked at: `session`, `program`, `workspace`, `commit`.",
-    "Look.fine": "Whether it lets the session go on.",
-    "Look.says": "How it stands, and how it stood when the task left where that is not the same.",
+    "SessionCheck.thing": "What was looked at: `session`, `program`, `workspace`, `commit`.",
+    "SessionCheck.fine": "Whether it lets the session go on.",
+    "SessionCheck.says": "How it stands, and how it stood when the task left where that is not the same.",
     "Diffstat.files": "The files that changed.",
     "Diffstat.is_whole": "Whether that is all: the look ends after 20,000 files or two seconds.",
     "FileChange.path": "The file, from the workspace.",
@@ -459,7 +507,7 @@ MEANINGS = {
     "WorkspaceDoc.looked_at": "How many files and directories were looked at.",
     "WorkspaceDoc.is_whole": "Whether that was all: the look ends after 20,000 entries or a second.",
     "ReasonDoc.type": "What kind of pause it is. `unavailable`: a service that an agent needs is away, or refuses; `limit_reached`: it may do no more; "
-    "`user_interrupt`: a person or a signal stopped it.",
+    "`user_interrupt`: a person or a signal stopped it; `waiting_on`: it waits for tasks that it started, and asks nothing itself.",
     "ReasonDoc.pending_tool_calls": "The calls that need a decision.",
     "ReasonDoc.questions": "The questions that need an answer.",
     "ToolCall.id": "The call's name: what `resume --approve` takes.",
@@ -511,7 +559,7 @@ MEANINGS = {
     "RunDoc.run_id": "The run: the task id, a dot, and its number.",
     "RunDoc.task_id": "Its task.",
     "RunDoc.state": "How it stands, or how it ended.",
-    "RunDoc.provider": "The runner: `command`, `agent`, `claude` or `codex`.",
+    "RunDoc.provider": "The runner: `command`, `agent`, `claude`, `codex`, or `acp:NAME`.",
     "RunDoc.provider_session_ref": "The runner's own name for the session, if it has one.",
     "RunDoc.resumable": "Whether `resume` can go on from it.",
     "RunDoc.repo_root": "The workspace: the directory that it runs in.",
@@ -527,6 +575,8 @@ MEANINGS = {
     "RunDoc.signal": "The signal that ended it.",
     "RunDoc.message": "Its last line, or why it failed.",
     "RunDoc.usage": "What the model took in it.",
+    "RunDoc.plan": "of a task of a plan, the path of the plan",
+    "RunDoc.plan_task_id": "and the id of the task in that plan",
     "Failure.schema_version": "The version of this shape.",
     "Failure.outcome": "Always `failed`.",
     "Failure.error": "What went wrong.",
@@ -553,7 +603,7 @@ STRUCTS = (
     PausedDoc,
     WorkspaceDoc,
     ResumabilityDoc,
-    Look,
+    SessionCheck,
     UsageDoc,
     Diffstat,
     FileChange,
@@ -665,7 +715,7 @@ GAPS: dict[str, Sequence[str]] = {
 }
 KINDS = {
     "task_created": "A task was queued.",
-    "run_claimed": "A supervisor took the task; the gate is shut.",
+    "run_claimed": "A supervisor took the task, for whoever said `run` or `resume`, or for a worker (`adjourn`); the gate is shut.",
     "run_adopted": "A worker took over a run whose supervisor had died.",
     "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
     "program_executed": "What was executed, by digest: the program, and the script that a shell was given.",
@@ -711,18 +761,23 @@ KINDS = {
     "task_paused": "A task without a process was paused.",
     "task_canceled": "A task without a process was canceled. `damaged`: what of it could not be read.",
     "task_failed": "A queued task can never be started: its workspace is gone.",
+    "task_answered": "A question that belongs to no other task was answered: the task that held it has succeeded.",
+    "refused": "Somebody who may not wanted to decide, from inside a run or by MCP: what, and why it was refused.",
+    "delegated": "A person let an agent decide for this task and all below it, until a moment in milliseconds since 1970.",
+    "delegation_revoked": "A delegation was taken back.",
     "task_pruned": "A task was forgotten. This is the last event of its chain.",
 }
 
 
 MODULES = (
     adjourn.controller.decisions,
+    adjourn.controller.delegations,
     adjourn.controller.tasks,
     adjourn.controller.plans,
     adjourn.controller.runs,
     adjourn.controller.asks,
     adjourn.controller.batches,
-    adjourn.controller.forgotten_starts,
+    adjourn.controller.runs,
     adjourn.controller.agents,
     adjourn.controller.transaction,
     adjourn.controller.endings,
@@ -942,7 +997,7 @@ def _files() -> Iterator[str]:
     )
     yield (
         "Whose a store is, and how far it was, is kept outside of it, in the user's state directory: `stores/ID/key.json` "
-        "(0600) has a secret and the place of the store, `stores/ID/seen` (0600) the newest event that was recorded here, "
+        "(0600) has a secret and the place of the store, `stores/ID/seen` (0600) the newest event that was recorded here, `stores/PLACE.json` (0600) which databases were written to from here, without their passwords, "
         "and `addresses/` (0700) says which `database.json` outside of the state directory may be followed. "
         "The store keeps its id and a digest of the secret. Without these files it can be looked at, and "
         "[adopted](../how-to/operate-the-store.md#copies); it starts nothing."
@@ -985,6 +1040,7 @@ READ = {
     "ADJOURN_PAUSE_ON_APPROVAL": "`1`: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise.",
     "ADJOURN_EXIT_CODES": "`none`: a command that exits 10 or 90 and asked nothing has failed. Otherwise it asks for approval.",
     "ADJOURN_CLAUDE": "Which program `run --runner claude` starts, if not the `claude` on PATH; the task keeps it.",
+    "ADJOURN_MCP_SECRET": "The secret of a host, which `adjourn setup` gives it and `adjourn mcp` takes out of its environment.",
     "ADJOURN_CODEX": "Which program `run --runner codex` starts, if not the `codex` on PATH; the task keeps it.",
     "_ADJOURN_COMPLETE": "Used by shell completion; see `adjourn completion --help`.",
 }
@@ -1018,8 +1074,9 @@ def _environment() -> Iterator[str]:
     yield _variables(READ)
     yield "## Given to a command under adjourn"
     yield (
-        "A run inherits the environment of the command that starts it (`run`, `resume`, a worker …), less every `ADJOURN_*` and "
-        "`AUTO_APPROVAL`: an approval that was given to another run never leaks into this one. Then these are set:"
+        "A run inherits the environment of the command that starts it (`run`, `resume`, a worker …), less `AUTO_APPROVAL` and every `ADJOURN_*` "
+        "but the user's settings (`ADJOURN_AGENT_…`, `ADJOURN_PAUSE_ON_APPROVAL`, `ADJOURN_EXIT_CODES`, `ADJOURN_CLAUDE`, `ADJOURN_CODEX`): "
+        "an approval that was given to another run never leaks into this one. Then these are set:"
     )
     yield _variables(GIVEN)
     yield "## Given at times"
@@ -1069,6 +1126,22 @@ AGENT_KEYS = {
 }
 
 
+ACP_KEYS = {
+    "command": 'What starts it, word by word: `["opencode", "acp"]`.',
+    "env": "Variables that it gets, a table; `${NAME}` is taken from the environment when it is used.",
+    "login": "The method of `authenticate`, where the agent insists on it.",
+    "mode": "The mode in which it asks. adjourn sets it at the start and after each resume.",
+    "asks_at_once": "`true`: it sends all requests of one answer before it waits.",
+    "keeps_shell": "`true`: its commands share one shell, so that nobody knows in which directory they run.",
+    "confirms_all": "`true`: it asks once for all calls that are pending.",
+    "is_sandboxed": "`true`: it asks only about what leaves its own sandbox. What it does inside is not put before anybody.",
+    "waits_a_minute": "`true`: a session is lost if it is loaded in the wall-clock minute of its start; adjourn waits.",
+    "session_files": "Where it keeps a session: a pattern below the home, with `{session}`. adjourn keeps a copy at each pause.",
+    "title_is_call": "`true`: it shows nothing but a title, and you say that the title is what it runs. Otherwise such a call cannot be approved.",
+    "trust": "`true`: it runs under a gate although nobody has seen that it asks.",
+}
+
+
 def _config() -> Iterator[str]:
     yield "The user's config"
     yield (
@@ -1080,7 +1153,7 @@ def _config() -> Iterator[str]:
     yield "## `pause_on_approval`"
     yield (
         "`true`, above all tables: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise. "
-        "`ADJOURN_PAUSE_ON_APPROVAL` says it for one shell. Claude Code and Codex ask in any case, unless they are told not to."
+        "`ADJOURN_PAUSE_ON_APPROVAL` says it for one shell. Claude Code, Codex and ACP agents ask in any case, unless they are told not to."
     )
     yield "## `exit_codes`"
     yield (
@@ -1098,6 +1171,12 @@ def _config() -> Iterator[str]:
         "(`ADJOURN_AGENT_MODEL`, …) says otherwise. `adjourn config` shows all of it. An unknown key is an error."
     )
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in AGENT_KEYS.items()])
+    yield "## `[acp.NAME]`"
+    yield (
+        "An [agent that speaks ACP](../how-to/acp.md), for `run --runner acp:NAME`: one of your own, or what is different for one that adjourn knows. "
+        "A task keeps what it began with. An unknown key is an error."
+    )
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in ACP_KEYS.items()])
     yield "## `[[notify]]`"
     yield "One table for each who is [to be told](../how-to/notifications.md). An unknown key is an error."
     first = {"on": COMMON_KEYS["on"]}

@@ -10,6 +10,11 @@ _PACKAGES = Path(__file__).resolve().parent.parent / ".dev" / "programs" / "node
 _PLACES = {
     "claude": "@anthropic-ai/claude-code-*/claude",
     "codex": "@openai/codex-*/vendor/*/bin/codex",
+    "copilot": "@github/copilot-linux-*/copilot",
+    "opencode": "opencode-linux-*/bin/opencode",
+    "qwen": "@qwen-code/qwen-code/cli-entry.js",
+    "claude-agent-acp": "@agentclientprotocol/claude-agent-acp/dist/index.js",
+    "codex-acp": "@agentclientprotocol/codex-acp/dist/index.js",
 }
 
 
@@ -18,10 +23,14 @@ def program(name: str) -> str:
 
     What a variable names, what `./dev programs` fetched, or what PATH has.
     """
+    return find_program(name) or missing(f"the real {name} (./dev programs fetches it)")
+
+
+def find_program(name: str) -> str | None:
+    """Return the path of a real agent, if it is there."""
     named = os.environ.get(f"ADJOURN_TEST_{name.upper()}")
     fetched = sorted(_PACKAGES.glob(_PLACES[name]))
-    found = named or (str(fetched[0]) if fetched else shutil.which(name))
-    return found or missing(f"the real {name} (./dev programs fetches it)")
+    return named or (str(fetched[0]) if fetched else shutil.which(name))
 
 
 _SAYS = {"claude": "2.1.999 (Claude Code)", "codex": "codex-cli 0.199.0"}

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
@@ -61,4 +62,11 @@ def _canary(name: str, number: int) -> Canary:
     is_capital = name == "an access key"
     return Canary(
         name=f"{name} {number}", words=words, core=core.upper()[:16] if is_capital else core[:20]
+    )
+
+
+def is_store(path: Path, store: Path) -> bool:
+    """Say whether a file is the store itself: the database, or what a run printed."""
+    return path.is_relative_to(store) and (
+        path.name.startswith("adjourn.db") or path.name in {"stdout", "stderr"}
     )

@@ -61,9 +61,9 @@ def clarify(  # noqa: PLR0913 -- a request has many parts, all named and optiona
     `linger` (30, "5m") says otherwise.
     """
     # Importing the library is cheap; a store is only opened inside a run
-    from adjourn.wiring.inside import Draft, InsideRun
+    from adjourn.wiring.inside import AskDraft, InsideRun
 
-    draft = Draft(
+    draft = AskDraft(
         blocked_at=blocked_at,
         reason=reason,
         work_state=work_state or WorkState(),

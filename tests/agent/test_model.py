@@ -19,7 +19,7 @@ from adjourn.core.agent.transcript import (
     with_unique_ids,
 )
 from adjourn.runners.agent.model_errors import ModelGaveUp
-from adjourn.runners.agent.options import Setup
+from adjourn.runners.agent.options import AgentSetup
 from adjourn.runners.agent.retry import RetryingModel
 from adjourn.runners.agent.tools.read import LOOKING
 from tests.model.script import Fault, ToolUse, Turn
@@ -32,7 +32,7 @@ Ask = Callable[..., Assistant]
 class Asked:
     """One model, and what was heard of it."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: AgentSetup) -> None:
         self.heard: list[str] = []
         self.told: list[str] = []
         self.waits: list[float] = []
@@ -49,9 +49,9 @@ class Asked:
             return self._asking(messages, LOOKING)
 
 
-def setup_for(model: Model, api: str, *, stream: bool = True) -> Setup:
+def setup_for(model: Model, api: str, *, stream: bool = True) -> AgentSetup:
     base = model.openai if api == "openai" else model.url
-    return Setup(
+    return AgentSetup(
         model=f"{api}:scripted",
         base_url=base,
         stream=stream,
@@ -198,7 +198,7 @@ def test_a_server_that_wants_an_hour_is_not_waited_for(api: str) -> None:
 def test_a_server_that_is_not_there_is_given_up_on(api: str) -> None:
     with contextlib.closing(socket.socket()) as unused:
         unused.bind(("127.0.0.1", 0))
-        setup = Setup(
+        setup = AgentSetup(
             model=f"{api}:scripted", base_url=f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
         )
         asked = Asked(setup)
@@ -212,7 +212,7 @@ def test_a_server_that_is_not_there_is_given_up_on(api: str) -> None:
 def test_a_key_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     with pytest.raises(ModelGaveUp, match="ANTHROPIC_API_KEY is not set"):
-        Asked(Setup(model="anthropic:claude-sonnet-4-5"))()
+        Asked(AgentSetup(model="anthropic:claude-sonnet-4-5"))()
 
 
 def test_ids_that_a_model_uses_twice_are_told_apart() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from adjourn.core.agent.transcript import ToolCall
-from adjourn.runners.agent.options import Setup
+from adjourn.runners.agent.options import AgentSetup
 from adjourn.runners.agent.tools.tool import ToolFailed
 from adjourn.runners.agent.tools.toolbox import Toolbox, toolbox
 
-SETUP = Setup(model="openai:scripted")
+SETUP = AgentSetup(model="openai:scripted")
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_further_directories_are_open_when_the_policy_says_so(tmp_path: Path) ->
     (tmp_path / "work").mkdir()
     other.mkdir()
     (other / "file.txt").write_text("hello")
-    setup = Setup(model="openai:scripted")
+    setup = AgentSetup(model="openai:scripted")
     tools = toolbox(
         setup, [], workspace=str(tmp_path / "work"), directories=[str(other)], pauses=True
     )
@@ -207,7 +207,7 @@ def test_an_edit_must_fit_exactly_one_place_unless_all_are_meant(
 def test_finish_and_ask_are_offered_only_where_they_mean_something() -> None:  # A-R17
     def names(*, pauses: bool, clarify: bool) -> set[str]:
         offered = toolbox(
-            Setup(model="openai:scripted", clarify=clarify), [], workspace="/", pauses=pauses
+            AgentSetup(model="openai:scripted", clarify=clarify), [], workspace="/", pauses=pauses
         ).tools
         return {tool.name for tool in offered} & {"finish", "ask", "request_human_input"}
 

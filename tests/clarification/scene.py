@@ -15,14 +15,14 @@ from adjourn.core.task import ProcessId, Spec, Task
 from adjourn.ports.world import ShimState, StartMark, StillRuns
 from adjourn.runners.command import CommandRunner
 from adjourn.testing.memory_store import MemoryStore
-from adjourn.wiring.inside import Draft, InsideRun
+from adjourn.wiring.inside import AskDraft, InsideRun
 from tests.authorities import everybody
 from tests.stateful.world import Disk, Rulebook
 
 TEN = 1_768_730_400_000  # 2026-01-18T10:00:00Z
 ADA = Principal(name="uid:1000")
 SHIM = ProcessId(boot_id="boot", pid=7, start_time=1)
-DRAFT = Draft(
+DRAFT = AskDraft(
     blocked_at="Supervision pattern selection",
     reason="unclear",
     work_state=WorkState(

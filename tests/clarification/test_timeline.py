@@ -13,7 +13,7 @@ import pytest
 from adjourn.clarifications import exchange, log, protocol_files
 from adjourn.core.ask import Reply, Verb
 from adjourn.core.outcome import Exit
-from adjourn.system.run_files import checkpoint_path
+from adjourn.system.files import checkpoint_path
 from adjourn.testing.values import settlement_of
 from tests.clarification.scene import ADA, DRAFT, QUESTIONS, TEN, Scene
 

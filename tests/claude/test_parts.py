@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from adjourn.core.edit.schema import problems, require_schema
+from adjourn.core.edit.argument_schema import problems, require_schema
 from adjourn.core.errors import AdjournError, CannotResume, Misuse
 from adjourn.runners.claude import options, session
 from adjourn.runners.claude.check import installed_version
@@ -23,7 +23,7 @@ from adjourn.runners.claude.fingerprint import (
     reads_only,
 )
 from adjourn.runners.claude.options import (
-    Setup,
+    ClaudeSetup,
     plain_ref,
     read_options,
     resume_argv,
@@ -65,11 +65,11 @@ def test_a_ref_that_is_no_plain_id_is_never_passed_on(ref: str) -> None:
     with pytest.raises(CannotResume):
         plain_ref(ref)
     with pytest.raises(CannotResume):
-        resume_argv(Setup(), ref=f"/tmp/{ref}.jsonl", prompt=None, hook="h")
+        resume_argv(ClaudeSetup(), ref=f"/tmp/{ref}.jsonl", prompt=None, hook="h")
 
 
 def test_a_resume_says_all_again_and_names_the_session_in_one_word() -> None:  # D-R22, D-R23
-    kept = Setup(program="/opt/claude", arguments=("--add-dir", "x"), model="opus")
+    kept = ClaudeSetup(program="/opt/claude", arguments=("--add-dir", "x"), model="opus")
     start = start_argv(kept, session=SESSION, prompt="--help me", hook="h")
     resume = resume_argv(kept, ref=SESSION, prompt=None, hook="h")
     assert start[:-3] == resume[:-1]
@@ -79,7 +79,7 @@ def test_a_resume_says_all_again_and_names_the_session_in_one_word() -> None:  #
 
 
 def test_a_prompt_that_no_argument_can_hold_goes_another_way() -> None:
-    argv = start_argv(Setup(), session=SESSION, prompt="x" * 200_000, hook="h")
+    argv = start_argv(ClaudeSetup(), session=SESSION, prompt="x" * 200_000, hook="h")
     assert max(map(len, argv)) < 10_000
     assert not options.fits_a_word("é" * 60_000)
 
@@ -118,7 +118,7 @@ def test_nothing_of_an_outer_session_is_handed_down() -> None:
         "CLAUDE_CODE_RESUME_FROM_SESSION": "x",
         "HOME": "/h",
     }
-    assert options.environment(options.Setup(trust_project=True), inherited) == {
+    assert options.environment(options.ClaudeSetup(trust_project=True), inherited) == {
         "HOME": "/h",
         "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
     }

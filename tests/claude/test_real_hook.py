@@ -66,10 +66,12 @@ def _broken(place: Path, kinds: Mapping[str, str]) -> str:
 
 def _run(real: Scene, hook: str, turn: Turn) -> list[dict[str, object]]:
     """Run Claude Code with our command line and another hook, and return what the model hears of its calls."""
-    words = options.start_argv(options.Setup(), session=str(uuid4()), prompt="do it", hook=hook)
+    words = options.start_argv(
+        options.ClaudeSetup(), session=str(uuid4()), prompt="do it", hook=hook
+    )
     words = [word.replace('"timeout":900', '"timeout":2') for word in words]
     with real.model([turn, DONE]) as model:
-        environment = options.environment(options.Setup(), real.shell.environment)
+        environment = options.environment(options.ClaudeSetup(), real.shell.environment)
         argv = [environment["ADJOURN_CLAUDE"], *words[1:]]
         subprocess.run(
             argv,

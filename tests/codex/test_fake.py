@@ -96,6 +96,22 @@ def test_an_approved_call_that_is_never_made_is_said_aloud_on_every_surface(
     assert shell.json("tasks")["tasks"][0]["calls_not_made"] == 0
 
 
+def test_a_plan_says_aloud_that_an_approved_call_was_never_made(fake: FakeScene) -> None:
+    """A-R3: as every other surface."""
+    fake.play(MAKES, DONE)
+    options = '{ on-approve = "repeat" }'
+    plan = f'[[task]]\nid = "make"\nrunner = "codex"\nprompt = "do it"\noptions = {options}\n'
+    (fake.shell.place / "plan.toml").write_text(plan)
+    fake.shell.adjourn("execute", expect=10)
+    fake.approve_all()
+    fake.shell.adjourn("resume", "make")
+    told = "Completed; 1 approved call was never made:\n  call_A shell: echo hi >> made.txt\n"
+    assert told in fake.shell.adjourn("plan", "show").out
+    assert told in fake.shell.adjourn("execute").out
+    shown = fake.shell.adjourn("plan", "show", "--output", "json").doc
+    assert shown["tasks"][0]["calls_not_made"] == 1
+
+
 def test_an_approved_command_is_executed_and_cannot_be_lost(fake: FakeScene) -> None:
     """A-R43: unless the task was told otherwise."""
     fake.gated = GATED

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.codex.scene import Scene, outputs, said, shell
+from tests.codex.scene import GATED, Scene, outputs, said, shell
 from tests.e2e.shell import until
 from tests.model.script import Turn
 from tests.programs import Upgradable
@@ -278,3 +278,25 @@ def test_a_program_that_was_upgraded_meanwhile_goes_on_in_the_same_thread(
         real.resume()
     assert real.lines() == ["hi"]
     assert said(model.asked[-1])[: len(said(model.asked[0]))] == said(model.asked[0])
+
+
+def test_settings_that_name_another_provider_cost_nothing(real: Scene) -> None:
+    """D-R19, D-R20, D-R53, D-R64: 6, and the task waits on; with the old settings it goes on."""
+    config = real.codex_home / "config.toml"
+    with real.model([Turn(calls=(shell("touch made", name="call_A"),)), DONE]):
+        real.shell.adjourn(*GATED, "do it", expect=10)
+        before = config.read_text()
+        config.write_text(before.replace("scripted", "other"))
+        refused = real.shell.adjourn("resume", real.task, "--approve-all", expect=6)
+        for part in (real.task, "codex", "scripted", "other", f"adjourn restart {real.task}"):
+            assert part in refused.err
+        assert real.shell.state(real.task) == "waiting"
+        assert not (real.work / "made").exists()
+        # A worker has nobody to tell before it starts: what it starts pauses
+        real.shell.adjourn("approve", real.shell.inbox()[0]["id"])
+        real.shell.adjourn("worker", "--once")
+        assert real.shell.json("show", real.task)["pause_reason"]["type"] == "unavailable"
+        config.write_text(before)
+        real.resume()
+    assert real.shell.state(real.task) == "succeeded"
+    assert (real.work / "made").exists()

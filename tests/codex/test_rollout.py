@@ -13,7 +13,7 @@ from adjourn.core.call import Call
 from adjourn.core.states import CallState
 from adjourn.runners.codex.memory import memory_of
 from adjourn.runners.codex.session import Rollout, put_back
-from adjourn.runners.codex.usage import Usage
+from adjourn.runners.codex.usage import CodexUsage
 
 CALL = {
     "type": "function_call",
@@ -81,7 +81,7 @@ def test_an_answer_is_whole_when_its_tokens_were_counted(tmp_path: Path) -> None
     assert not rollout(tmp_path, line(CALL)).answer_is_whole
     counted = rollout(tmp_path, line(CALL), line(USED, "token_usage_record"))
     assert counted.answer_is_whole
-    assert counted.usage == Usage(input_tokens=5, output_tokens=2)
+    assert counted.usage == CodexUsage(input_tokens=5, output_tokens=2)
 
 
 def test_what_belongs_to_no_open_call_belongs_to_the_script(tmp_path: Path) -> None:
@@ -123,8 +123,8 @@ def test_what_was_remembered_of_another_session_is_forgotten() -> None:  # D-R31
 
 
 def test_tokens_are_counted_from_where_the_run_began() -> None:
-    assert Usage(input_tokens=300).since(Usage(input_tokens=200)).input_tokens == 100
-    assert Usage(input_tokens=50).since(Usage(input_tokens=200)).input_tokens == 50
+    assert CodexUsage(input_tokens=300).since(CodexUsage(input_tokens=200)).input_tokens == 100
+    assert CodexUsage(input_tokens=50).since(CodexUsage(input_tokens=200)).input_tokens == 50
 
 
 def test_an_approved_call_is_to_be_repeated() -> None:

@@ -21,9 +21,9 @@ from adjourn.core.errors import AdjournError
 from adjourn.process.processes import LocalProcesses
 from adjourn.runners import find_runner
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.system.clock import new_id, now
+from adjourn.system.machine import new_id, now
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.gate import open_gate
+from adjourn.wiring.surroundings import open_gate
 from tests.authorities import everybody
 
 ROOT = Path(__file__).parents[2]
@@ -130,7 +130,9 @@ def decide_and_start(order: Order, *, gate: str, name: str) -> Report:
     controller = where_everybody_may(order.root)
     pass_gate(gate)
     reply = Reply(ask_id=order.ask, verb=Verb.APPROVE, text=name)
-    decision = tried(partial(controller.decisions.decide, [reply], by=Principal(name=name)))
+    decision = tried(
+        partial(controller.decisions.decide, [reply], by=Principal(name=f"uid:{name}"))
+    )
     claim = tried(partial(controller.runs.claim, order.task, supervisor=name))
     controller.store.close()
     return Report(name=name, opening=opening, decision=decision, claim=claim)

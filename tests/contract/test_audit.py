@@ -4,6 +4,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,9 +15,8 @@ import pytest
 
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.call import canonical
-from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
-from adjourn.core.trail.audit import Auditor, Verdict, harmless
+from adjourn.core.trail.audit import Auditor, AuditVerdict, harmless
 from adjourn.core.trail.events import GENESIS, Event
 from adjourn.ports.store import Store
 from adjourn.stores.sqlite.store import SqliteStore
@@ -46,7 +46,7 @@ def lived(store: Store, *, waiting: int = 0) -> list[str]:
     return [receipt.token for receipt in office.controller.decisions.receipts(recorded)]
 
 
-def audited(store: Store, receipts: list[str]) -> Verdict:
+def audited(store: Store, receipts: list[str]) -> AuditVerdict:
     auditor = Auditor(receipts)
     with store.read() as view:
         if auditor.read(view.trail()):
@@ -186,7 +186,7 @@ def recompute_a_part(db: Any, chance: random.Random, last: int) -> str:
     (seal,) = one(db, "SELECT seal FROM event WHERE no = ?", place - 1) if place > 1 else (GENESIS,)
     for later, link in sorted(links.items()):
         if place <= later <= upto:
-            seal = sha256(seal + link)
+            seal = sha256(seal + link).digest()
             db.execute("UPDATE event SET seal = ? WHERE no = ?", (seal, later))
     for task, head in heads(db).items():
         db.execute("UPDATE task SET head = ? WHERE no = ?", (head, task))
@@ -209,7 +209,7 @@ def true_links(db: Any) -> dict[int, bytes]:
             link = sha256(  # noqa: PLW2901 -- the chain goes on from it
                 last.get(task, GENESIS)
                 + canonical(Event(task_id=name or "", kind=kind, by=by, at=at, facts=facts))
-            )
+            ).digest()
             last[task] = link
         links[place] = link
     return links
@@ -279,7 +279,7 @@ def test_every_random_edit_is_found_when_a_later_receipt_exists(
 
 def edited(
     original: Path, place: Path, edit: Edit, chance: random.Random, *, last: int, receipt: str
-) -> tuple[Verdict, str | None]:
+) -> tuple[AuditVerdict, str | None]:
     """Edit a copy of the store and audit it."""
     place.mkdir(exist_ok=True)
     place.chmod(0o700)

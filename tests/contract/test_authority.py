@@ -63,7 +63,7 @@ class Config(Outside):
 REQUESTING = {"start", "ask", "resume", "restart", "pause", "cancel"}
 ANSWERING = {"answer", "resume with an answer"}
 APPROVING = {"approve", "reject", "settle", "resume with a decision", "edit", "snooze", "decide"}
-RULING = {"prune", "rules", "notify", "accept"}
+RULING = {"prune", "rules", "notify", "accept", "setup", "delegate"}
 EVERYTHING = REQUESTING | ANSWERING | APPROVING | RULING
 MAY: dict[str, set[str]] = {
     "uid:1000": EVERYTHING,
@@ -215,7 +215,17 @@ ASKED: dict[str, tuple[Callable[[Office], Ask], Callable[[Office, Ask, Principal
     "settle": (lambda office: office.open_ask(office.lost()), ON_ASKS["settle"][0]),
 }
 
-OF_OTHER_SURFACES = ("ask", "edit", "snooze", "decide", "rules", "notify", "accept")
+OF_OTHER_SURFACES = (
+    "ask",
+    "edit",
+    "snooze",
+    "decide",
+    "rules",
+    "notify",
+    "accept",
+    "setup",
+    "delegate",
+)
 
 
 # --- the cells ------------------------------------------------------------------------------------

@@ -48,11 +48,11 @@ def check_round(controller: Controller, order: Order, reports: list[Report]) -> 
     )
     for report in reports:
         assert report.decision
-        assert report.name == decider or f"approved by {decider} at" in report.decision.sentence
+        assert report.name == decider or f"approved by uid:{decider} at" in report.decision.sentence
     starter = the_winner({report.name: report.claim for report in reports}, losers={"MoveRefused"})
     with controller.store.read() as view:
         settled = settlement_of(view.ask(order.ask))
-        assert (settled.by, settled.reply) == (decider, decider)
+        assert (settled.by, settled.reply) == (f"uid:{decider}", decider)
         assert [run.supervisor for run in view.runs(order.task)] == ["first", starter]
         assert view.task(order.task).state is TaskState.RUNNING
 

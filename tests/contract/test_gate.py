@@ -18,8 +18,8 @@ from adjourn.core.policy.policy import NO_POLICY
 from adjourn.core.resumption import Resumption
 from adjourn.core.states import AskState, CallState, TaskState
 from adjourn.core.task import Task
-from adjourn.stores.postgres.asks import PostgresRows
-from adjourn.stores.sqlite.rows import SqliteRows
+from adjourn.stores.postgres.ask_rows import PostgresRows
+from adjourn.stores.sqlite.database import SqliteRows
 from tests.contract.office import ASKS_90, INTERRUPTED, ME, Office
 from tests.unit.policies import policy as policy_of
 

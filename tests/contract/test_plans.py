@@ -11,7 +11,7 @@ from adjourn.core.errors import Conflict, Misuse, WorkspaceBusy
 from adjourn.core.plan.plan import Item, Plan, Progress
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import RunState, Spec, Task
-from adjourn.system.clock import new_id
+from adjourn.system.machine import new_id
 from adjourn.testing.open_stores import Open
 from adjourn.testing.values import a_spec
 from tests.contract.office import ASKS_90, DONE, FAILED, ME, YOU, Office

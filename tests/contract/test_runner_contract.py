@@ -34,6 +34,16 @@ class TestClaude(RunnerContract):
         return OURS["claude"]
 
 
+class TestCommand(RunnerContract):
+    def make_kind(self) -> RunnerKind:
+        return OURS["command"]
+
+
+class TestAcp(RunnerContract):
+    def make_kind(self) -> RunnerKind:
+        return OURS["acp"]
+
+
 class TestCodex(RunnerContract):
     def make_kind(self) -> RunnerKind:
         return OURS["codex"]

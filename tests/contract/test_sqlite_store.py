@@ -696,7 +696,7 @@ def test_where_no_socket_can_have_a_name_the_listener_says_so(
 ) -> None:
     """Whoever polls it checks unwoken, and nothing is lost."""
     monkeypatch.setattr(
-        "adjourn.stores.sqlite.wake._address", lambda _folder, name: f"/no/proc/here/{name}"
+        "adjourn.stores.sqlite.store._address", lambda _folder, name: f"/no/proc/here/{name}"
     )
     with opened(root) as store:
         listener = store.listen()

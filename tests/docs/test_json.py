@@ -75,7 +75,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 AS_OTHERS = {"settle": "cancel", "decide": "approve", "fork": "run"}
-ELSEWHERE = {"store roles"}  # needs a database
+ELSEWHERE = {"store roles", "watch"}  # needs a database; goes on until somebody ends it
 ALWAYS_TEXT = {"demo", "completion"}
 
 

@@ -41,6 +41,13 @@ def test_every_flag_of_a_verb_is_documented(path: str) -> None:
     assert [flag for flag in flags if flag not in section + common] == []
 
 
+def test_the_index_names_every_page() -> None:
+    linked = set(re.findall(r"\]\(([^)#\s]+)\)", (DOCS / "README.md").read_text()))
+    written = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    in_lists_of_their_own = {name for name in written if name.startswith("decisions/0")}
+    assert written - in_lists_of_their_own - {"README.md"} - linked == set()
+
+
 def test_no_help_shows_how_its_lines_are_kept() -> None:
     assert [
         path
@@ -49,14 +56,14 @@ def test_no_help_shows_how_its_lines_are_kept() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/reference/exit-codes.md"])
+@pytest.mark.parametrize("page", ["docs/README.md", "docs/reference/exit-codes.md"])
 def test_every_exit_code_is_documented(page: str) -> None:
     rows = re.findall(r"^\| (\d+) \|", (ROOT / page).read_text(), re.MULTILINE)
     assert {int(code) for code in rows} == set(exits.MEANINGS)
 
 
-def test_every_verb_is_in_the_readme() -> None:
-    text = (ROOT / "README.md").read_text()
+def test_every_verb_is_in_the_index_of_the_docs() -> None:
+    text = (DOCS / "README.md").read_text()
     assert [path for path, _ in generate.commands() if f"`{path}" not in text] == []
 
 

@@ -11,7 +11,7 @@ _SHORT = re.compile(r"\b[a-z2-7]{8}\b")
 _LOOSE = (
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z"), "<time>"),
     (re.compile(r"\b(?:now|\d+(?:\.\d+)?[smhd](?: \d+[smhd])? ago)\b"), "<ago>"),
-    (re.compile(r"\b\d+(?:\.\d+)?[smhd](?: \d+[smhd])?(?=\s|$)"), "<span>"),
+    (re.compile(r"\b\d+(?:\.\d+)?[smhd](?: \d+[smhd])?(?=[\s,;]|$)"), "<span>"),
     (re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{16})\b"), "<digest>"),
     (re.compile(r"\bpid \d+"), "pid <number>"),
     (re.compile(r"[\d,]+ bytes"), "<number> bytes"),

@@ -24,9 +24,14 @@ class Terminal:
     """One adjourn command in the foreground of a terminal of its own."""
 
     def __init__(
-        self, shell: Shell, *words: str, columns: int = 100, env: dict[str, str] | None = None
+        self,
+        shell: Shell,
+        *words: str,
+        columns: int = 100,
+        rows: int = 200,
+        env: dict[str, str] | None = None,
     ) -> None:
-        self._screen = pyte.Screen(columns, 200)
+        self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self.raw = b""
         self.code: int | None = None
@@ -37,7 +42,7 @@ class Terminal:
         if self.pid == 0:
             self._become(shell, words, {"TERM": "xterm-256color"} | (env or {}), mask=before)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 200, columns, 0, 0))
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def _become(
         self,
@@ -67,6 +72,12 @@ class Terminal:
         """Wait until something was printed."""
         assert self._until(lambda: text in self.raw.decode(errors="replace"), SECONDS), (
             f"{text!r} not in {self.raw!r}"
+        )
+
+    def shows(self, text: str) -> None:
+        """Wait until something is on the screen."""
+        assert self._until(lambda: text in "\n".join(self.lines), SECONDS), (
+            f"{text!r} not in {self.lines!r}"
         )
 
     def ends(self) -> int:

@@ -150,3 +150,75 @@ def test_a_parent_that_was_interrupted_finds_its_child_again(shell: Shell) -> No
     shell.adjourn("resume", parent)
     assert shell.lines("starts") == ["start", "start", "parent is done"]
     assert len(shell.json("tasks")["tasks"]) == 2
+
+
+def test_a_parent_that_waits_for_its_child_asks_for_no_input(shell: Shell) -> None:
+    """A-R11, A-R25: its pause names the task; there is no question that somebody could answer."""
+    parent, child = family(shell)
+    assert parent["pause_reason"] == {
+        "type": "waiting_on",
+        "pending_tool_calls": [],
+        "questions": [],
+    }
+    assert parent["paused_at"]
+    assert shell.runs(parent["task_id"])[0]["pause_reason"] == "waiting_on"
+    assert shell.json("show", parent["task_id"])["waiting_on"] == [child["task_id"]]
+
+
+@pytest.mark.parametrize("end", ["echo went on", "exit 0"])
+def test_a_script_that_drops_exit_code_10_of_its_child_waits_all_the_same(
+    shell: Shell, end: str
+) -> None:
+    """A-R23: it would be called done while what it started waits for a person."""
+    shell.agent("approved.sh")
+    parent = shell.paused(shell.script(f"adjourn run -- ./approved.sh; {end}"))
+    assert (parent["state"], parent["pause_reason"]["type"]) == ("waiting", "waiting_on")
+    shell.adjourn("resume", parent["waiting_on"][0], "--approve-all")
+    shell.adjourn("resume", parent["task_id"])
+    assert shell.lines("effects") == ["done with approved"]
+
+
+def test_a_script_that_fails_while_its_child_waits_names_the_child(shell: Shell) -> None:
+    """A-R22"""
+    shell.agent("approved.sh")
+    failed = shell.json(
+        "run", "--", shell.script("adjourn run -- ./approved.sh || exit 1"), expect=1
+    )
+    (ask,) = shell.inbox()
+    assert ask["task_id"] in failed["error"]["message"]
+    assert "did the script drop exit code 10?" in failed["error"]["message"]
+
+
+def test_who_waits_for_a_parent_waits_while_its_child_works(shell: Shell) -> None:
+    """A-R66: exit code 10 is for a person who can do something."""
+    shell.script(
+        '[ "$AUTO_APPROVAL" ] || exit 90; touch ready; until [ -e go ]; do sleep 0.05; done'
+    )
+    parent = shell.json("run", "--", "sh", "-c", "adjourn run -- ./script.sh || exit $?", expect=10)
+    child = parent["waiting_on"][0]
+    assert shell.adjourn("wait", parent["task_id"], expect=10).out.startswith("Paused")
+    shell.adjourn("resume", child, "--approve-all", "--detach")
+    until((shell.place / "ready").exists, what="the child works")
+    late = shell.adjourn("wait", parent["task_id"], "--timeout", "0.3", expect=1)
+    assert "is still waiting" in late.err
+    waiting = shell.start("wait", parent["task_id"])
+    (shell.place / "go").touch()
+    until(lambda: shell.state(parent["task_id"]) == "queued", what="the child has ended")
+    shell.adjourn("resume", parent["task_id"])
+    assert waiting.wait(30) == 0
+    waiting.communicate()
+
+
+def test_settings_of_the_user_reach_what_a_run_starts_under_adjourn(shell: Shell) -> None:
+    """A-R91: also that calls are asked about, which must not be lost on the way down."""
+    settings = {
+        "ADJOURN_AGENT_MODEL": "openai:scripted",
+        "ADJOURN_AGENT_MAX_STEPS": "7",
+        "ADJOURN_PAUSE_ON_APPROVAL": "1",
+        "ADJOURN_EXIT_CODES": "none",
+        "ADJOURN_CLAUDE": "/opt/claude",
+        "ADJOURN_CODEX": "/opt/codex",
+    }
+    shell.adjourn("run", "--no-pause-on-approval", "--", "sh", "-c", "env > seen", env=settings)
+    seen = dict(line.partition("=")[::2] for line in shell.lines("seen"))
+    assert {name: seen.get(name) for name in settings} == settings

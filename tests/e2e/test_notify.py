@@ -309,7 +309,7 @@ def test_nothing_of_it_is_loaded_where_people_decide(shell: Shell) -> None:
             kept_out |= {"tomllib", "adjourn.core.redact"}
         kept_out |= {
             "adjourn.core.edit.edit",
-            "adjourn.core.edit.schema",
+            "adjourn.core.edit.argument_schema",
             "difflib",
         }
         assert kept_out & set(loaded) == set()

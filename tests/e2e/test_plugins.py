@@ -17,7 +17,7 @@ from tests.e2e.shell import until
 PLUGIN = """
 import os, signal, time
 import msgspec
-from adjourn.core.agent.calls import Look, Report
+from adjourn.core.agent.calls import SessionCheck, Report
 from adjourn.core.ask import Question
 from adjourn.core.errors import Misuse
 from adjourn.core.outcome import Completed, Failed, Interrupted, Waits
@@ -67,7 +67,7 @@ class FakeDriver:
 
 
 def check_session(spec, left):
-    yield Look(thing="session", fine=True, says=f"{left.ref} is there")
+    yield SessionCheck(thing="session", fine=True, says=f"{left.ref} is there")
 
 
 def diagnose(environment, *, workspace):

@@ -46,7 +46,8 @@ def test_of_several_who_take_a_queued_task_one_gets_it(
         assert set(codes) <= {0, 4}, outputs
         if not words:
             assert codes == [0, 4, 4, 4]
-            assert all(task in err.decode() for _, err in outputs if err), outputs
+            assert all(f"{shell.me} was first, at 2" in err.decode() for _, err in outputs if err)
+            assert all(f"with run {task}.2" in err.decode() for _, err in outputs if err), outputs
         shell.adjourn("wait", task)
         assert len(shell.lines("effects")) == number
 
@@ -84,3 +85,16 @@ def test_many_who_start_at_once_all_start(shell: Shell) -> None:
     assert [process.returncode for process in many] == [0] * DECIDERS, said
     assert len(shell.lines("starts")) == DECIDERS
     assert len(shell.json("tasks")["tasks"]) == DECIDERS
+
+
+@pytest.mark.parametrize("words", [(), ("a text",), ("--approve-all",), ("--answer", "k=v")])
+def test_who_resumes_a_task_that_somebody_else_resumed_is_told_by_whom(
+    shell: Shell, words: tuple[str, ...]
+) -> None:
+    """A-R60, part 2 row 20: whatever else it says, and also if the other has finished by then."""
+    task = shell.paused(shell.agent("approved.sh"))["task_id"]
+    shell.adjourn("resume", task, "--approve-all")
+    late = shell.adjourn("resume", task, *words, expect=4)
+    assert f"task {task} is succeeded: there is nothing to resume" in late.err
+    assert f"; {shell.me} was first, at 2" in late.err
+    assert f", with run {task}.2\n" in late.err

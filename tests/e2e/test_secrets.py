@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from tests.e2e.shell import ADJOURN, Done, Shell, until
-from tests.secrets import OWN_PATTERN, Canary, canaries
+from tests.secrets import OWN_PATTERN, Canary, canaries, is_store
 
 CANARIES = canaries()
-GROUPS = [CANARIES[start : start + 25] for start in range(0, len(CANARIES), 25)]
+GROUPS = [CANARIES]
 OWN = "acme-00112233445566778899"
 
 
@@ -29,13 +29,6 @@ def configure(shell: Shell, redact: str = f'redact = ["{OWN_PATTERN}"]') -> Path
 
 def words_of(group: list[Canary]) -> list[str]:
     return [word for canary in group for word in canary.words] + [OWN]
-
-
-def is_store(path: Path, store: Path) -> bool:
-    """Say whether a file is the store itself: the database, or what a run printed."""
-    return path.is_relative_to(store) and (
-        path.name.startswith("adjourn.db") or path.name in {"stdout", "stderr"}
-    )
 
 
 def copies(shell: Shell) -> dict[str, bytes]:

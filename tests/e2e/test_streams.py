@@ -31,11 +31,34 @@ def test_a_pause_is_a_pause_whatever_became_of_the_streams(shell: Shell, closed:
         assert (shell.store / "session" / task / "pause.json").exists()
         logs = shell.adjourn("logs", task)
         assert (logs.out, logs.err) == ("out\n", "err\n")
-    shell.line(f"{ADJOURN} approve {shell.inbox()[0]['id']} {closed}")
+    other = 1 if closed.startswith(">/dev/full") else 0  # a closed stream is wanted, a full one not
+    shell.line(f"{ADJOURN} approve {shell.inbox()[0]['id']} {closed}", expect=other)
     assert len(shell.inbox()) == 1
     shell.line(f"{ADJOURN} show nobody {closed}", expect=3)
-    shell.line(f"{ADJOURN} inbox {closed}")
-    shell.line(f"{ADJOURN} logs {shell.inbox()[0]['task_id']} {closed}")
+    shell.line(f"{ADJOURN} inbox {closed}", expect=other)
+    shell.line(f"{ADJOURN} logs {shell.inbox()[0]['task_id']} {closed}", expect=other)
+
+
+@pytest.mark.one_machine("what is printed does not depend on the store")
+def test_output_that_cannot_be_written_is_an_error(shell: Shell) -> None:
+    """A-R21, A-R73: a script that keeps the output must not take a part of it for all of it."""
+    said = "adjourn: not all of the output could be written: No space left on device\n"
+    assert shell.line(f"{ADJOURN} run -- echo out >/dev/full").err.startswith(said)
+    task = shell.json("tasks")["tasks"][0]["task_id"]
+    verbs = [
+        "--help",
+        "tasks",
+        "inbox --output json",
+        f"show {task}",
+        f"logs {task}",
+        f"runs {task}",
+    ]
+    verbs += ["audit export --format csv", "audit export", "doctor", "config", "completion bash"]
+    for verb in verbs:
+        done = shell.line(f"{ADJOURN} {verb} >/dev/full", expect=1)
+        assert done.err.startswith(said), verb
+        (hint,) = [line for line in done.err.splitlines() if "see: " in line]
+        shell.line(hint.partition("see: ")[2])
 
 
 def test_a_reader_that_left_does_not_change_the_exit_code(shell: Shell) -> None:

@@ -136,6 +136,18 @@ def test_sigterm_is_the_first_ctrl_c(shell: Shell, number: signal.Signals) -> No
     assert shell.lines("interrupts") == ["SIGINT"]
 
 
+def test_sigquit_kills_at_once_and_leaves_nothing_behind(shell: Shell) -> None:
+    """D-R12: as the second Ctrl+C. The run is paused, however much it would rather go on."""
+    process = shell.start(*interruptible(shell), start_new_session=True)
+    until((shell.place / "ready").exists, what="it works")
+    os.killpg(process.pid, signal.SIGQUIT)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 10
+    assert b"Resume with: adjourn resume" in out
+    assert shell.processes() == {}
+    assert shell.state(the_task(shell)) == "paused"
+
+
 def test_a_signal_to_the_whole_group_reaches_the_child_once(shell: Shell) -> None:
     """The child has a session of its own.
 
@@ -179,7 +191,7 @@ def test_the_line_with_the_time_is_there_on_a_terminal_only(shell: Shell) -> Non
         assert person.ends() == 0
         assert b"Ctrl+C pauses" in person.raw
         assert person.lines[:3] == ["out │ one", "out │ two and a half", "err │ three"]
-        assert "Completed in" in person.lines[3]
+        assert "Completed: worked" in person.lines[3]
         assert len(person.lines) == 4
     piped = shell.adjourn("run", "--", script)
     assert (piped.out, piped.err) == ("one\ntwo and a half\n", "three\n")

@@ -56,7 +56,7 @@ HEAVY = {
     ),
     *(
         f"adjourn.controller.{part}"
-        for part in ("agents", "asks", "batches", "controller", "documents", "edits", "endings")
+        for part in ("agents", "asks", "batches", "controller", "edits", "endings")
     ),
     *(
         f"adjourn.controller.{part}"
@@ -69,8 +69,8 @@ HEAVY = {
     *("adjourn.core.policy.judgement", "adjourn.core.policy.opening"),
     *("adjourn.core.authority.signed", "adjourn.core.edit.edit"),
     *(
-        "adjourn.views.next_step",
-        "adjourn.views.ask",
+        "adjourn.views.task",
+        "adjourn.views.task",
         "adjourn.views.task",
         "adjourn.wiring.scenes",
     ),
@@ -104,7 +104,7 @@ NOT_TO_RESUME = {
     *("adjourn.core.outbox", "adjourn.core.review", "adjourn.core.agent.transcript"),
     # What is shown of a task that has not ended well, or taken from files
     *("adjourn.core.documents", "adjourn.core.redact", "adjourn.core.edit.edit"),
-    *("adjourn.views.ask", "adjourn.views.task", "adjourn.cli.verbs._replies"),
+    *("adjourn.views.task", "adjourn.views.task", "adjourn.cli.verbs._replies"),
     *("adjourn.clarifications.exchange", "adjourn.clarifications.protocol_files"),
     *("adjourn.supervision.worker", "adjourn.supervision.manifest_file"),
 }

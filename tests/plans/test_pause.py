@@ -197,3 +197,92 @@ def test_the_lock_is_free_when_whoever_held_it_is_gone(shell: Planner) -> None:
     assert shell.effects == ["work", "b"]
     assert len(shell.runs(shell.task("work"))) == 1
     assert os.listdir(shell.store / "plans")
+
+
+def paused_by_a_signal(shell: Planner, *words: str) -> None:
+    """Execute a plan until its task `work` sleeps, and pause it."""
+    execute = shell.start("execute", *words)
+    until((shell.place / "asleep").exists, what="it works")
+    execute.send_signal(signal.SIGTERM)
+    execute.communicate(timeout=30)
+    assert execute.returncode == 10
+
+
+def test_after_a_pause_workers_start_nothing_of_the_plan(shell: Planner) -> None:
+    """D-R6, D-R7, D-R60: a decision queues its task, and `execute` or `resume` lets it go on."""
+    asks = '[ -n "$AUTO_APPROVAL" ] || exit 90; echo asked >> effects'
+    sleeps = "[ -e go ] && exit 0; touch asleep; sleep 300"
+    shell.plan({"id": "ask", "run": asks}, {"id": "work", "run": sleeps})
+    paused_by_a_signal(shell)
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    shell.adjourn("worker", "--once")
+    assert (shell.effects, shell.state(shell.task("ask"))) == ([], "queued")
+    assert shell.shown()["is_held"] is True
+    said = shell.adjourn("plan", "show").out
+    assert "Paused: nothing of it starts by itself. Go on with: adjourn execute plan.toml" in said
+
+    (shell.place / "go").touch()
+    shell.adjourn("resume", "work")
+    assert shell.shown()["is_held"] is False
+    shell.adjourn("worker", "--once")
+    assert shell.effects == ["asked"]
+    assert shell.execute()["outcome"] == "completed"
+
+
+def test_an_execute_that_is_refused_leaves_nothing_queued(shell: Planner) -> None:
+    """D-R6, D-R7, D-R51: else a worker would start later what somebody was refused."""
+    shell.plan({"id": "work", "run": "[ -e asleep ] || exit 90; sleep 300"}, name="a.toml")
+    shell.adjourn("execute", "a.toml", expect=10)
+    shell.adjourn("approve", shell.inbox()[0]["id"])
+    (shell.place / "asleep").touch()
+    shell.adjourn("resume", "work", "--detach")
+    until(lambda: shell.state("work") == "running", what="it runs")
+    shell.plan(noted("other"), name="b.toml")
+    refused = shell.adjourn("execute", "b.toml", expect=4)
+    assert "of a plan one task runs at a time" in refused.err
+    assert shell.json("tasks", "--state", "queued")["tasks"] == []
+    shell.adjourn("cancel", "work")
+    until(lambda: shell.state("work") == "canceled", what="it has ended")
+    shell.adjourn("worker", "--once")
+    assert shell.effects == []
+    assert shell.adjourn("execute", "b.toml").code == 0
+
+
+def test_the_ids_of_a_plan_name_its_tasks_everywhere(shell: Planner) -> None:
+    """D-R14, D-R28, D-R33, D-R49: also short ones, and a task's own id wins."""
+    shell.plan({"id": "b", "run": "echo said; [ -e go ] || exit 3"}, name="one.toml")
+    shell.adjourn("execute", "one.toml", expect=1)
+    task = shell.task("b", "one.toml")
+    (run,) = shell.runs("b")
+    assert (run["task_id"], run["plan_task_id"]) == (task, "b")
+    assert run["plan"] == str(shell.place / "one.toml")
+    assert shell.adjourn("logs", "b").out == "said\n"
+    assert shell.json("show", "b")["task_id"] == task
+    (shell.place / "go").touch()
+    shell.adjourn("restart", "b")
+    assert shell.json("wait", "b")["state"] == "succeeded"
+    shell.plan({"id": "b", "run": "exit 3"}, name="two.toml")
+    shell.adjourn("execute", "two.toml", expect=1)
+    both = shell.adjourn("show", "b", expect=3)
+    assert task in both.err
+    assert "several plans have a task b" in both.err
+    assert shell.adjourn("show", "c", expect=3).err.startswith("adjourn: no task is called c")
+
+
+def test_restart_says_when_the_plan_has_changed_and_takes_its_new_text(shell: Planner) -> None:
+    """D-R28, D-R30: nothing else is done than before, unless somebody says so."""
+    shell.plan({"id": "work", "run": "echo old >> effects; exit 3"})
+    shell.adjourn("execute", expect=1)
+    assert "something else" not in shell.adjourn("restart", "work", expect=1).err
+    shell.plan({"id": "work", "run": "echo new >> effects"})
+    told = shell.adjourn("restart", "work", expect=1).err
+    task = shell.task("work")
+    assert "says something else of it now" in told
+    hint = told.partition("To do that: ")[2].strip()
+    assert hint == f"adjourn restart {task} --from-plan"
+    shell.line(hint)
+    assert shell.effects == ["old", "old", "old", "new"]
+    assert shell.execute()["outcome"] == "completed"
+    assert shell.shown()["tasks"][0]["is_changed"] is False
+    other = shell.json("run", "--", "true")["task_id"]
+    assert "belongs to no plan" in shell.adjourn("restart", other, "--from-plan", expect=2).err

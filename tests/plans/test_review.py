@@ -221,3 +221,30 @@ def test_a_review_that_somebody_gives_elsewhere_ends_the_question(work: Planner)
         work.adjourn("answer", the_review(work), "approve")
         assert person.ends() == 0
     assert work.effects == ["wrote", "next", "free"]
+
+
+def test_a_review_lists_only_what_its_own_task_changed(shell: Planner) -> None:
+    """What others change while it waits is not its work; a file that both change is."""
+    for name in ("theirs.txt", "both.txt", "dropped.txt"):
+        (shell.place / name).write_text("before\n")
+    shell.plan(
+        {
+            "id": "write",
+            "run": 'echo x >> both.txt; [ -n "$AUTO_APPROVAL" ] || { echo x > one.txt; exit 90; }; echo x > two.txt',
+            "review": True,
+        }
+    )
+    shell.execute(expect=10)
+    (shell.place / "theirs.txt").write_text("after\n")
+    (shell.place / "both.txt").write_text("after\n")
+    (shell.place / "new.txt").write_text("after\n")
+    (shell.place / "dropped.txt").unlink()
+    shell.execute(expect=10)  # and looks at it once more
+    shell.adjourn("approve", the_review(shell))
+    shell.adjourn("resume", "write", expect=10)
+    changes = shell.json("show", "write")["changes"]
+    assert {file["path"]: file["what"] for file in changes["files"]} == {
+        "both.txt": "changed",
+        "one.txt": "added",
+        "two.txt": "added",
+    }

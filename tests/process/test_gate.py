@@ -24,7 +24,7 @@ from adjourn.process.shim import (
     read_record,
     read_result,
 )
-from adjourn.system.lock import is_held
+from adjourn.system.files import is_lock_held
 from tests.process.scene import Stage, eventually, fork, kill
 
 MARK = ("sh", "-c", "echo ran >> mark")
@@ -57,7 +57,7 @@ def test_nothing_starts_while_the_gate_is_shut(stage: Stage) -> None:
     assert not scene.shim.wait(0.3)
     assert marks(stage) == 0
     assert is_alive(scene.shim.identity)
-    assert is_held(f"{scene.run_dir}/shim.lock")
+    assert is_lock_held(f"{scene.run_dir}/shim.lock")
     record = read_record(str(scene.run_dir))
     assert record is not None
     assert record.identity == scene.shim.identity

@@ -10,7 +10,7 @@ import time
 import msgspec
 
 from adjourn.process.identity import identify, is_alive
-from adjourn.system.clock import boot_id
+from adjourn.system.machine import boot_id
 from tests.process.scene import eventually, fork, kill
 
 

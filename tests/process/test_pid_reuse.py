@@ -15,7 +15,7 @@ from adjourn.core.task import ProcessId
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.shim import ShimRecord, adopt, read_record
 from adjourn.process.tree import kill_leftovers
-from adjourn.system.lock import hold
+from adjourn.system.files import hold_lock
 from tests.needs import missing
 from tests.process.scene import PATH, PYTHON, Stage, alive_with, eventually, kill
 
@@ -71,7 +71,7 @@ def test_whoever_took_a_shims_pid_is_not_adopted_and_gets_no_signal(stage: Stage
         scene.result()
         with squatting(shim.identity.pid) as squat:
             assert eventually(are_taken, shim.identity.pid)
-            lock = hold(f"{scene.run_dir}/shim.lock")  # even if somebody held it again
+            lock = hold_lock(f"{scene.run_dir}/shim.lock")  # even if somebody held it again
             assert adopt(str(scene.run_dir), shim.identity) is None
             lock.close()
             shim.interrupt()

@@ -79,7 +79,7 @@ def test_a_gated_start_costs_a_few_bare_ones() -> None:
 LIGHT = """
 import sys
 sys.path[:0] = sys.argv[1].split(":")
-import adjourn.process.identity, adjourn.system.lock, adjourn.process.shim, adjourn.process.processes
+import adjourn.process.identity, adjourn.system.files, adjourn.process.shim, adjourn.process.processes
 heavy = {"ctypes", "subprocess", "socket", "resource", "threading", "selectors", "asyncio", "logging", "tempfile"}
 print(sorted(heavy & set(sys.modules)))
 """

@@ -9,12 +9,12 @@ import shutil
 import signal
 import struct
 import time
+from hashlib import sha256
 from pathlib import Path
 
 import apsw
 import pytest
 
-from adjourn.core.digest import sha256
 from adjourn.core.trail.events import GENESIS
 from tests.e2e.shell import Shell, until
 
@@ -44,7 +44,7 @@ def forget_what_was_seen(shell: Shell) -> None:
     """Let the machine know of no event of the store, so that the store does not look older than it was."""
     nothing = b"adjourn1" + struct.pack("<Q", 0) + GENESIS
     (seen,) = Path(shell.environment["XDG_STATE_HOME"]).glob("adjourn/stores/*/seen")
-    seen.write_bytes((nothing + sha256(nothing)).ljust(1024, b"\0"))
+    seen.write_bytes((nothing + sha256(nothing).digest()).ljust(1024, b"\0"))
 
 
 def gated(shell: Shell, *words: str) -> str:

@@ -14,9 +14,9 @@ from adjourn.core.call import Command, command_body
 from adjourn.core.errors import StoreProblem
 from adjourn.core.states import CALL_TRANSITIONS, TRANSITIONS, TaskState
 from adjourn.core.trail.events import Event
-from adjourn.stores.bodies import event_body
 from adjourn.stores.postgres.batch import SCHEMA
 from adjourn.stores.postgres.store import PostgresStore
+from adjourn.stores.shapes import event_body
 from tests.contract.office import Office
 from tests.postgres import Server
 from tests.shared.conftest import Roles, as_role, login_at  # noqa: F401 -- a fixture

@@ -9,8 +9,8 @@ from psycopg import errors
 from adjourn.core.ask import Verb
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.trail.events import Event
-from adjourn.stores.bodies import event_body
 from adjourn.stores.postgres.batch import SCHEMA
+from adjourn.stores.shapes import event_body
 from tests.contract.office import Office
 from tests.shared.conftest import Roles, as_role  # noqa: F401 -- a fixture
 from tests.shared.test_roles import offices  # noqa: F401 -- a fixture

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from adjourn.core.text.json_text import decode_unambiguous
+from adjourn.runners.channel import Message
 from adjourn.runners.codex import protocol as codex
-from adjourn.runners.codex.channel import Message
 from adjourn.runners.hook import SOCKET, HookListener
 from tests.e2e.shell import Shell
 from tests.e2e.signer import Signers, waiting

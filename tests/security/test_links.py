@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adjourn.core.agent.transcript import ToolCall
-from adjourn.runners.agent.options import Setup
+from adjourn.runners.agent.options import AgentSetup
 from adjourn.runners.agent.tools.tool import ToolFailed
 from adjourn.runners.agent.tools.toolbox import Toolbox, toolbox
 from tests.agent.desk import desk, finish, use
@@ -90,7 +90,7 @@ def tools(tmp_path: Path) -> Toolbox:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "notes.md").write_text("old\n")
     (tmp_path / ".git" / "hooks").mkdir(parents=True)
-    return toolbox(Setup(model="openai:scripted"), [], workspace=str(tmp_path), pauses=True)
+    return toolbox(AgentSetup(model="openai:scripted"), [], workspace=str(tmp_path), pauses=True)
 
 
 def prepared(tools: Toolbox, name: str, **arguments: Any) -> dict[str, Any]:

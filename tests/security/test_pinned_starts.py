@@ -14,7 +14,7 @@ import pytest
 
 from adjourn.core.ask import Principal, Reply, Verb
 from adjourn.core.call import command_of
-from adjourn.core.policy.surroundings import NOT_PINNED
+from adjourn.core.policy.opening import NOT_PINNED
 from adjourn.core.task import Spec
 from adjourn.wiring.supervisor import open_supervisor
 from tests.e2e.shell import Shell

@@ -8,7 +8,7 @@ import pytest
 
 from adjourn.core.policy.judge import judge
 from adjourn.core.policy.judgement import Action
-from adjourn.core.policy.surroundings import Surroundings
+from adjourn.core.policy.opening import Surroundings
 from tests.unit.policies import judged, policy, seen
 
 RULES = """

@@ -13,7 +13,7 @@ from adjourn.core.ask import Proposal, Verb
 from adjourn.core.errors import StoreRefused
 from adjourn.core.states import AskMove, AskState, CallState
 from adjourn.stores.postgres.store import PostgresStore
-from adjourn.system.clock import new_id
+from adjourn.system.machine import new_id
 from adjourn.wiring.shared import DatabaseAuthoriser
 from tests.contract.office import ASKS_10, Office
 from tests.postgres import Server

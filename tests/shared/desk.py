@@ -1,7 +1,7 @@
 """An office among many that share a store: its ids are nobody else's."""
 
 from adjourn.ports.store import Store
-from adjourn.system.clock import new_id
+from adjourn.system.machine import new_id
 from tests.contract.office import Office
 
 

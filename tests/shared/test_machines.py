@@ -215,7 +215,7 @@ def test_a_worker_that_is_told_to_stop_leaves_a_result_on_disk_that_the_store_do
     """
     here = machine("here")
     here.adjourn("tasks")
-    (place,) = (here.place / "state" / "adjourn").iterdir()
+    (place,) = (here.place / "state" / "adjourn").glob("[0-9a-f]*")
     (place / "supervision.yaml").write_text(f"grace: {grace}")
     worker = here.worker()
     task = here.queue(WAITS)

@@ -17,8 +17,8 @@ from adjourn.core.kept_documents import SAVED
 from adjourn.core.states import AskState, CallMove, CallState, TaskState
 from adjourn.core.task import Task
 from adjourn.core.trail.events import Event
-from adjourn.stores.bodies import event_body
 from adjourn.stores.postgres.store import PostgresStore
+from adjourn.stores.shapes import event_body
 from adjourn.testing.values import settlement_of
 from tests.contract.office import ASKS_10, ASKS_90, DONE, Office
 from tests.postgres import Server

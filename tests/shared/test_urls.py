@@ -142,7 +142,8 @@ def test_another_password_is_the_same_place(login: Words, postgres: Server, tmp_
     shell.adjourn("run", "--", "true")
     postgres.do(f"ALTER ROLE {login['user']} PASSWORD 'another'")
     shell.adjourn("tasks", env={"ADJOURN_STORE": USES["a query"](login | {"password": "another"})})
-    assert len(os.listdir(tmp_path / "state" / "adjourn")) == 1
+    places = set(os.listdir(tmp_path / "state" / "adjourn")) - {"stores"}
+    assert len(places) == 1
 
 
 @pytest.mark.parametrize("name", ["ADJOURN_LISTEN", "ADJOURN_INSIDE"])
@@ -151,3 +152,20 @@ def test_what_is_to_be_a_url_is_one(database: str, tmp_path: Path, name: str) ->
     done = shell.adjourn("tasks", env={name: f"host=x password={CANARY}"}, expect=2)
     assert f"try: unset {name}" in done.err
     assert CANARY not in done.err
+
+
+def test_a_database_is_among_all_stores_after_its_first_write(login: Words, tmp_path: Path) -> None:
+    shell = shell_with(tmp_path, USES["a user"](login))
+    entries = tmp_path / "state" / "adjourn" / "stores"
+    shell.adjourn("inbox")
+    assert not entries.exists() or list(entries.glob("*.json")) == []  # it was only looked at
+    ask = shell.paused("sh", "-c", "exit 90")["asks"][0]
+    (entry,) = entries.glob("*.json")
+    assert CANARY not in entry.read_text()
+    assert entry.stat().st_mode & 0o077 == 0
+    del shell.environment["ADJOURN_STORE"]
+    shown = shell.adjourn("inbox", "--everywhere")
+    assert ask["id"][:8] in shown.out
+    approved = shell.adjourn("approve", ask["id"][:8])
+    assert f"store: the database {login['dbname']} at" in approved.out, approved.out
+    assert CANARY not in shown.out + approved.out

@@ -21,8 +21,8 @@ from adjourn.core.ask import Ask
 from adjourn.core.call import Call, Command
 from adjourn.core.errors import AdjournError
 from adjourn.core.outcome import Exit
+from adjourn.core.policy.opening import Surroundings
 from adjourn.core.policy.policy import NO_POLICY, Policy
-from adjourn.core.policy.surroundings import Surroundings
 from adjourn.core.states import CallState
 from adjourn.core.task import DEFAULT_POOL, ProcessId, Run, Task, run_id
 from adjourn.core.trail.events import Event, Sealed

@@ -1,10 +1,10 @@
 """Short ways to a policy and to what it says of a command."""
 
-from adjourn.core.policy.file import read_policy
 from adjourn.core.policy.judge import allowed_call, judge
 from adjourn.core.policy.judgement import Judgement
+from adjourn.core.policy.opening import Surroundings
 from adjourn.core.policy.policy import Allowance, Policy
-from adjourn.core.policy.surroundings import Surroundings
+from adjourn.core.policy.policy_file import read_policy
 
 WORKSPACE = "/project"
 NOW = 1_000_000

@@ -64,8 +64,8 @@ def test_open_asks_and_any_other_end_is_a_failure_that_names_them(
 @pytest.mark.parametrize("exit_", ENDINGS, ids=repr)
 @pytest.mark.parametrize(
     "standing",
-    [NOTHING, SETTLED, CHILD, CHILD_DONE, APPROVED],
-    ids=["none", "settled", "child", "done", "approved"],
+    [NOTHING, SETTLED, CHILD_DONE, APPROVED],
+    ids=["none", "settled", "done", "approved"],
 )
 def test_any_other_end_is_a_failure(exit_: Exit, standing: Standing) -> None:
     """A-R22, A-R52: only 10 and 90 are a pause."""
@@ -126,9 +126,20 @@ def test_a_script_that_leaves_because_a_child_waits_gets_no_ask_of_its_own(
     assert meaning(exit_, standing, output='{"plan": 1}') == Waits()
 
 
-@pytest.mark.parametrize(
-    "standing", [NOTHING, CHILD, CHILD_DONE, APPROVED, APPROVED_PLAN], ids=range(5)
-)
+@pytest.mark.parametrize("exit_", ENDINGS, ids=repr)
+def test_any_other_end_while_a_child_is_not_done_is_a_failure_that_names_it(exit_: Exit) -> None:
+    """A-R22: never silent about what it had started."""
+    outcome = meaning(exit_, CHILD)
+    assert isinstance(outcome, Failed)
+    assert "(task-b): did the script drop exit code 10?" in outcome.reason
+
+
+def test_exit_0_while_a_child_is_not_done_is_waiting() -> None:
+    """A-R23: as with open asks."""
+    assert meaning(EXIT_0, CHILD, output="all done") == Waits()
+
+
+@pytest.mark.parametrize("standing", [NOTHING, CHILD_DONE, APPROVED, APPROVED_PLAN], ids=range(4))
 def test_exit_0_without_asks_is_completion_with_the_last_line_as_its_message(
     standing: Standing,
 ) -> None:

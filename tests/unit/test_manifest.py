@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from adjourn.core.agent.calls import Look, Report, Spent
+from adjourn.core.agent.calls import Report, SessionCheck, Spent
 from adjourn.core.ask import Ask
 from adjourn.core.call import AUTO_APPROVAL, Call, Command, command_body
 from adjourn.core.documents import (
@@ -349,8 +349,8 @@ def test_what_runs_used_is_added_up_and_a_cost_that_nobody_knows_stays_unknown()
 
 def test_a_session_can_be_resumed_when_nothing_stands_in_the_way() -> None:
     fine, broken = (
-        Look(thing="program", fine=True, says="2.1"),
-        Look(thing="session", fine=False, says="it is gone"),
+        SessionCheck(thing="program", fine=True, says="2.1"),
+        SessionCheck(thing="session", fine=False, says="it is gone"),
     )
     assert resumability_doc([], restart="r") is None
     assert resumability_doc([fine], restart="r") == ResumabilityDoc(

@@ -19,7 +19,7 @@ from adjourn.testing.values import (
     an_event,
     settled,
 )
-from adjourn.views.commands import Commands
+from adjourn.views.block import Commands
 from adjourn.views.notice import OCCASIONS, Occasion, notice_of, occasion_of
 from docs import generate
 from tests.hostile import HOSTILE_WORDS

@@ -5,7 +5,6 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from adjourn.core.plan.file import MOST_TASKS, Runners, read_plan
 from adjourn.core.plan.plan import (
     Item,
     ItemState,
@@ -16,6 +15,7 @@ from adjourn.core.plan.plan import (
     progress_of,
     words_of,
 )
+from adjourn.core.plan.plan_file import MOST_TASKS, Runners, read_plan
 from adjourn.core.states import TaskState
 from adjourn.testing.values import a_task
 

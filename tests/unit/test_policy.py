@@ -11,11 +11,11 @@ import pytest
 from adjourn.core.ask import Approver, Terms
 from adjourn.core.call import Json
 from adjourn.core.policy.commands import programs_of
-from adjourn.core.policy.file import read_policy
 from adjourn.core.policy.judge import judge, judge_since
 from adjourn.core.policy.judgement import Action, Effect, Judgement, Never
+from adjourn.core.policy.opening import Surroundings
 from adjourn.core.policy.policy import NO_POLICY, Policy, decode_policy, encode_policy
-from adjourn.core.policy.surroundings import Surroundings
+from adjourn.core.policy.policy_file import read_policy
 from tests.unit.policies import NOW, WORKSPACE, allowance, judged, policy, seen
 
 READS = """

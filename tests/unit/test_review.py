@@ -4,18 +4,18 @@ import pytest
 
 from adjourn.core.diffstat import Diffstat, FileChange, diffstat_lines
 from adjourn.core.review import (
-    Approved,
     ChangesRequested,
     Review,
     TurnedDown,
+    WorkApproved,
     feedback_of,
     review_of,
 )
 
 REVIEWS: dict[str, Review] = {
-    "approve": Approved(stops=False),
-    " approve ": Approved(stops=False),
-    "approve and stop": Approved(stops=True),
+    "approve": WorkApproved(stops=False),
+    " approve ": WorkApproved(stops=False),
+    "approve and stop": WorkApproved(stops=True),
     "request changes: make it blue": ChangesRequested("make it blue"),
     "request changes: a: b": ChangesRequested("a: b"),
     "reject": TurnedDown(None),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from adjourn.core.edit.schema import problems, require_schema
+from adjourn.core.edit.argument_schema import problems, require_schema
 from adjourn.core.errors import Misuse
 
 TABLE = {

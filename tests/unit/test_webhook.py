@@ -11,7 +11,7 @@ from adjourn.core.ask import Reply, Verb
 from adjourn.core.authority.webhook import (
     LARGEST,
     WINDOW,
-    Request,
+    WebhookRequest,
     read_request,
     reply_of,
     require_genuine,
@@ -138,7 +138,7 @@ def test_what_is_no_request_is_refused(content: bytes) -> None:
 def test_a_body_that_makes_no_sense_is_told(body: bytes, word: str) -> None:
     """The principal is who signed; a field that claims to say so is an unknown key."""
     with pytest.raises(Misuse, match=word):
-        reply_of(Request(id="m", at=SECONDS, signatures=(), body=body))
+        reply_of(WebhookRequest(id="m", at=SECONDS, signatures=(), body=body))
 
 
 @pytest.mark.parametrize(
@@ -160,4 +160,4 @@ def test_a_body_that_makes_no_sense_is_told(body: bytes, word: str) -> None:
     ],
 )
 def test_every_verb_has_its_word(body: bytes, reply: Reply) -> None:
-    assert reply_of(Request(id="m", at=SECONDS, signatures=(), body=body)) == reply
+    assert reply_of(WebhookRequest(id="m", at=SECONDS, signatures=(), body=body)) == reply

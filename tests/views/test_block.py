@@ -12,7 +12,7 @@ from adjourn.views.block import (
     AgentWords,
     Block,
     Code,
-    Command,
+    CommandBlock,
     Fields,
     Line,
     Role,
@@ -90,7 +90,7 @@ def test_of_an_agents_words_each_row_is_marked_and_has_their_role() -> None:
 
 
 def test_a_command_goes_on_as_a_shell_reads_it() -> None:
-    command = Command("Then: ", "adjourn answer an-ask 'a long answer'", (Span("Paused. "),))
+    command = CommandBlock("Then: ", "adjourn answer an-ask 'a long answer'", (Span("Paused. "),))
     rows = command_rows("Then: ", command.command, columns=24)
     assert to_text([command], 30).split("\n")[0].startswith("Paused. Then: adjourn")
     assert [row.text for row in lay_out([command], 24)] == ["Paused. " + rows[0], *rows[1:]]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 from msgspec.structs import replace
 
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.agent.transcript import Assistant, Message, Tally, ToolCall, ToolResult, User
 from adjourn.core.call import Command, command_body, tool_body
 from adjourn.core.documents import ResumabilityDoc, WorkspaceDoc
@@ -26,10 +26,9 @@ from adjourn.testing.values import (
     settled,
 )
 from adjourn.views.agent import resumability_blocks
-from adjourn.views.block import AgentWords, Block, Code, Fields, Line, Table
-from adjourn.views.block import Command as Pasted
+from adjourn.views.block import AgentWords, Block, Code, Commands, Fields, Line, Table
+from adjourn.views.block import CommandBlock as Pasted
 from adjourn.views.block import wrap as wrap_blocks
-from adjourn.views.commands import Commands
 from adjourn.views.notice import notice_of
 from adjourn.views.task import all_calls, history_blocks, settled_blocks, task_blocks, work_blocks
 from adjourn.views.transcript import transcript_blocks
@@ -96,7 +95,7 @@ def all_views(text: str, cut: Cut) -> Iterator[list[Block]]:
             is_whole=True,
         )
     )
-    looks = (Look(thing="session", fine=False, says=text),)
+    looks = (SessionCheck(thing="session", fine=False, says=text),)
     yield resumability_blocks(ResumabilityDoc(can_be_resumed=False, looks=looks, way_out="x"))
 
 

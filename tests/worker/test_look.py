@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from adjourn.stores.sqlite.database import SqliteConnection
-from adjourn.stores.sqlite.rows import SQL
+from adjourn.stores.sqlite.database import SQL, SqliteConnection
 from adjourn.stores.sqlite.store import SqliteStore
 
 

@@ -5,6 +5,7 @@ A response is taken once, and completely or not at all.
 
 import os
 from collections.abc import Callable
+from hashlib import sha256
 
 import msgspec
 
@@ -22,14 +23,12 @@ from adjourn.core.clarification import (
     replies_to,
     resume_prompt,
 )
-from adjourn.core.digest import sha256
 from adjourn.core.errors import AdjournError, Conflict, Misuse, StoreProblem
 from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, RESPONSE
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.core.text.render import visible
-from adjourn.system.files import read_owned, write_whole
-from adjourn.system.run_files import has_clarifications
+from adjourn.system.files import has_clarifications, read_owned, write_whole
 from adjourn.system.yaml import NotYet
 
 Refuse = Callable[[Refusal], None]
@@ -59,7 +58,7 @@ def take_response(controller: Controller, root: str, task_id: str, *, refuse: Re
         )
         if found is None:
             return False
-        digest = sha256(found.content)
+        digest = sha256(found.content).digest()
         with controller.store.read() as view:
             task = view.task(task_id)
             asks = view.asks(task_id)
@@ -103,7 +102,7 @@ def why_refused(root: str, task_id: str) -> str | None:
         )
         if found is None:
             return None
-        if noted and noted.digest == sha256(found.content).hex():
+        if noted and noted.digest == sha256(found.content).hexdigest():
             return noted.why
         protocol_files.response_of(found.content, task_id=task_id)
     except NotYet as reason:
@@ -175,12 +174,13 @@ def close_run(controller: Controller, root: str, task: Task) -> None:
         if clarification is None or not any(view.ask(ask).is_open for ask in clarification.asks):
             return
     # Most runs wait for no clarification, and the patterns of the redactor are slow to compile
-    from adjourn.core.redact import Redactor
+    from adjourn.settings.config import open_redactor
 
+    redactor = open_redactor()
     log.say(log.TRACKED.format(agent=task.id))
     log.say(log.QUESTION)
     for line in formatted_questions(clarification.request.questions):
-        log.say(Redactor().text(line))
+        log.say(redactor.text(line))
 
 
 # --- answers go out with the next run -------------------------------------------------------------
@@ -219,7 +219,7 @@ def prepare_run(controller: Controller, root: str, run: Run, *, place: str) -> d
     taken = controller.documents.read(run.task_id, RESPONSE)
     if taken is None or not os.path.lexists(protocol_files.response_path(root, run.task_id)):
         content = protocol_files.write_response(root, run.task_id, answers, at=run.created_at)
-        controller.documents.keep(run.task_id, RESPONSE, sha256(content))
+        controller.documents.keep(run.task_id, RESPONSE, sha256(content).digest())
         log.say(log.WRITTEN)
     log.say(log.RESUMING.format(agent=run.task_id))
     return {"ADJOURN_ANSWERS": answers_path, "ADJOURN_RESUME_PROMPT": prompt_path}

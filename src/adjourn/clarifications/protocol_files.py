@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from hashlib import sha256
 
 import msgspec
 
@@ -14,10 +15,14 @@ from adjourn.core.clarification import (
     Response,
     read_checkpoint,
 )
-from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse
-from adjourn.system.files import private_directory, read_owned, write_whole
-from adjourn.system.run_files import checkpoint_path, clarifications_directory
+from adjourn.system.files import (
+    checkpoint_path,
+    clarifications_directory,
+    private_directory,
+    read_owned,
+    write_whole,
+)
 from adjourn.system.yaml import NotYet
 
 LARGEST = 1 << 20
@@ -126,7 +131,7 @@ def response_digest(root: str, task_id: str) -> bytes | None:
         found = read_owned(response_path(root, task_id), largest=LARGEST)
     except Misuse:
         return None
-    return sha256(found.content) if found else None
+    return sha256(found.content).digest() if found else None
 
 
 def read_left(root: str, task_id: str) -> Left | None:

@@ -10,15 +10,18 @@ from typing import Any
 import click
 
 from adjourn.cli.options import help_option, telling
-from adjourn.cli.session import Session, checked_exit_code
-from adjourn.cli.terminal import flush, make_ready
+from adjourn.cli.session import Session
+from adjourn.cli.terminal import flush, lost_output, make_ready
 from adjourn.core import exits
-from adjourn.core.errors import AdjournError, Misuse
-from adjourn.core.text.render import block
-from adjourn.system.user_state import take_key_from
+from adjourn.core.errors import AdjournError, Misuse, NotAllowed
+from adjourn.core.text.render import block, prose
+from adjourn.system.machine import take_key_from
 
 _INTERRUPTED = 130  # as a shell has it
 _WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "settle", "-c"})
+
+# Their exit code is how a task or a plan ended, whatever becomes of what they print
+_OWN_OUTCOME = frozenset({"run", "resume", "restart", "fork", "execute"})
 
 VERBS = {
     "run": "Run a command, or have an agent work on a prompt; it may stop for a person.",
@@ -43,10 +46,14 @@ VERBS = {
     "show": "Show a task: its state, asks, calls and history.",
     "runs": "List the runs of a task.",
     "logs": "Print what a task printed.",
+    "watch": "Show what runs, waits and has ended, kept up to date.",
     "wait": "Wait until tasks have ended or need a person.",
     "policy": "Say what the rules make of a command, and what is wrong with them.",
     "rules": "List, add and revoke always-allow rules.",
     "worker": "Take ready tasks and run them; a decision starts its task at once.",
+    "setup": "Make adjourn known to a host that speaks MCP: claude or codex.",
+    "delegate": "Let an agent decide for a task that it did not start.",
+    "mcp": "Serve MCP on stdin and stdout, for a parent agent.",
     "config": "Show what the built-in agent is set to, and by what.",
     "notify": "Say who is told of pauses, decisions and endings, and tell them.",
     "audit": "Verify the audit trail, or export it.",
@@ -59,7 +66,7 @@ VERBS = {
 
 # Parts of adjourn that adjourn itself starts.
 DRIVERS = {"_drive": "drive", "_tool": "tool"}
-HIDDEN = frozenset({*DRIVERS, "_hook"})
+HIDDEN = frozenset({*DRIVERS, "_hook", "_supervise"})
 # The tasks of earlier versions have these in their records
 _EARLIER = {f"_{runner}": ["_drive", runner] for runner in ("agent", "claude", "codex")}
 
@@ -146,12 +153,24 @@ def run(argv: list[str]) -> int:
     """
     make_ready()
     take_key_from(os.environ)
-    session = Session(wants_json=_wants_json(argv))
+    own = argv[: argv.index("--")] if "--" in argv else argv
+    session = Session(wants_json="--output=json" in own or ("--output", "json") in pairwise(own))
     try:
-        _refuse_other_encodings(argv)
+        if argv and argv[0] in _WORDY and not "".join(argv).isascii():
+            # Commands and paths may be in any encoding; questions, answers and decisions may not
+            try:
+                "".join(argv).encode()
+            except UnicodeEncodeError:
+                way_out = f"adjourn {argv[0]} --help"
+                raise Misuse("these words are not UTF-8", way_out=way_out) from None
         session.is_prompt = argv[:1] == ["-a"]
-        code = _dispatch(_spelled_out(argv), session)
+        result: Any = cli.main(
+            args=_spelled_out(argv), prog_name="adjourn", standalone_mode=False, obj=session
+        )
+        code = result if isinstance(result, int) else exits.COMPLETED
     except AdjournError as error:
+        if isinstance(error, NotAllowed):
+            session.tell_refusal(argv[0] if argv else "", error)
         code = session.fail(error)
     except click.ClickException as error:
         code = session.fail(Misuse(_on_one_line(error), way_out=_help_for(error, argv)))
@@ -162,25 +181,18 @@ def run(argv: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 -- the last edge: a defect of ours is told in a sentence, too
         code = session.fail(_defect(error, session))
     session.warn_of_unreadable()
-    flush()  # the exit code stays, whatever becomes of what was printed
-    return checked_exit_code(code)
+    flush()
+    if lost := lost_output():
+        why = prose(lost.strerror or "the system does not say why")
+        session.warn(f"adjourn: not all of the output could be written: {why}")
+        session.warn(f"  what was done stays done; see: {session.commands('tasks')}")
+        # How a task ended is more than whether it could be printed
+        code = code if code or _verb_of(argv) in _OWN_OUTCOME else exits.FAILED
+    return code if code in exits.MEANINGS or code > exits.PAUSED else exits.FAILED
 
 
-def _refuse_other_encodings(argv: list[str]) -> None:
-    """Keep words that are not UTF-8 out of questions, answers and decisions.
-
-    Commands and paths may have them.
-    """
-    if argv and argv[0] in _WORDY and not "".join(argv).isascii():
-        try:
-            "".join(argv).encode()
-        except UnicodeEncodeError:
-            raise Misuse("these words are not UTF-8", way_out=f"adjourn {argv[0]} --help") from None
-
-
-def _dispatch(argv: list[str], session: Session) -> int:
-    result: Any = cli.main(args=argv, prog_name="adjourn", standalone_mode=False, obj=session)
-    return result if isinstance(result, int) else exits.COMPLETED
+def _verb_of(argv: list[str]) -> str:
+    return _spelled_out(argv)[0]
 
 
 def _spelled_out(argv: list[str]) -> list[str]:
@@ -190,11 +202,6 @@ def _spelled_out(argv: list[str]) -> list[str]:
     if argv[:1] == ["-a"]:
         return ["run", *argv[1:]]
     return [*_EARLIER.get(argv[0], argv[:1]), *argv[1:]] if argv else ["--help"]
-
-
-def _wants_json(argv: list[str]) -> bool:
-    own = argv[: argv.index("--")] if "--" in argv else argv
-    return "--output=json" in own or ("--output", "json") in pairwise(own)
 
 
 def _on_one_line(error: click.ClickException) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
+from adjourn.cli.terminal import print_exactly
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.errors import (
@@ -30,11 +31,11 @@ from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import Run, Task
 from adjourn.core.text.render import prose
-from adjourn.core.text.when import span
+from adjourn.core.trail.durations import time_spent, time_words
 from adjourn.settings.config import has_config
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.supervision.workspace_notes import note_left
-from adjourn.system.signals import deferred_signals
+from adjourn.system.poll import deferred_signals
 from adjourn.views.block import Block, change_text, lay_out
 from adjourn.wiring import has_worker
 from adjourn.wiring.controller import open_controller
@@ -108,7 +109,7 @@ def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task
     try:
         with naming(session, task), deferred_signals(restore_handlers=False) as signals:
             watcher = screen.follow if screen.is_wanted else None
-            return supervisor.run_heeding(signals, task, watcher=watcher)
+            return supervisor.run_with_signals(signals, task, watcher=watcher)
     finally:
         screen.close()
 
@@ -126,8 +127,10 @@ def report(session: Session, controller: Controller, task: Task) -> int:
         else:
             session.show(standing(session, scene, now=controller.now()))
     elif sys.stdout.isatty():
-        took = span(scene.task.updated_at - scene.task.created_at)
-        session.print(f"Completed in {took}  (task {scene.task.id})")
+        with controller.store.read() as view:
+            spent = time_spent(view.events(task.id))
+        took = time_words(spent, now=controller.now())
+        session.print(f"Completed: {took}  (task {scene.task.id})")
         if plan := scene.task.spec.plan:
             session.print(f"Then: {session.commands('execute', plan)}")
     return EXIT_CODES[scene.task.state]
@@ -184,7 +187,7 @@ def run_detached(session: Session, queue: Callable[[Controller], Task]) -> int:
 
         session.print_document(manifest_of(scene, hint=session.commands("wait", task.id)))
     else:
-        session.print(task.id)
+        print_exactly(task.id)
     return exits.COMPLETED
 
 

@@ -1,6 +1,7 @@
 """The options that every verb has."""
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -8,8 +9,10 @@ from typing import Any
 import click
 
 from adjourn.cli.session import Session
+from adjourn.cli.terminal import print_exactly, printed
 from adjourn.core.text.when import milliseconds, moment_of
-from adjourn.system.user_state import take_key_file
+from adjourn.system.machine import take_key_file
+from adjourn.views.block import lines
 
 Verb = Callable[..., int | None]
 
@@ -17,11 +20,12 @@ _COMMON = frozenset({"store", "key_file", "output", "verbose"})
 
 
 def verb(
-    name: str, *, finds_store: bool = True, **settings: Any
+    name: str, *, finds_store: bool = True, prints_whole: bool = False, **settings: Any
 ) -> Callable[[Verb], click.Command]:
     """Make a verb: a command with the common options, whose function takes the session first.
 
-    The store's directory has been found, once, when the function is called.
+    The store's directory has been found, once, when the function is called. From text on stdout
+    and stderr secrets are taken out where nobody looks, unless the verb `prints_whole`.
     """
 
     def decorate(function: Verb) -> click.Command:
@@ -39,6 +43,7 @@ def verb(
             session.given_store = store
             session.wants_json = output == "json"
             session.verbose = verbose
+            session.prints_whole = prints_whole
             if key_file is not None:
                 take_key_file(key_file)
             if verbose:
@@ -70,9 +75,7 @@ def telling(words: list[str], text: Callable[[click.Context], str], *, says: str
 
     def tell(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:  # noqa: FBT001 -- click hands it over so
         if is_wanted and not context.resilient_parsing:
-            session = context.find_object(Session)
-            assert session is not None  # noqa: S101 -- the app hands one to every verb
-            session.print(text(context))
+            print_exactly(printed(lines(text(context).split("\n")), sys.stdout))
             context.exit()
 
     return click.Option(
@@ -206,7 +209,7 @@ class Since(click.ParamType[int]):
         from datetime import UTC, datetime
 
         # Most commands start without it (bench start)
-        from adjourn.system.clock import now
+        from adjourn.system.machine import now
 
         if isinstance(value, int):
             return value

@@ -10,7 +10,7 @@ import time
 from codecs import getincrementaldecoder
 from collections.abc import Sequence
 
-from adjourn.cli.terminal import columns_of
+from adjourn.cli.terminal import columns_of, note_lost_output
 from adjourn.core.text.render import block, fitting_head, width
 from adjourn.core.text.when import span
 from adjourn.system.files import open_plain
@@ -194,7 +194,9 @@ class Stream:
         try:
             while rest and (waits or self._room.poll(0)):
                 rest = rest[os.write(self._fd, rest[:_ALWAYS_FITS]) :]
-        except OSError:
-            rest, self._offset = rest[:0], _NEVER  # whoever closed it does not want to hear
+        except OSError as error:
+            rest, self._offset = rest[:0], _NEVER
+            if self._fd == _STDOUT:
+                note_lost_output(error)
         self._unsaid = bytes(rest)
         return not rest and self._offset < _NEVER

@@ -5,16 +5,15 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
+from typing import TextIO
 
 from adjourn.cli.terminal import print_exactly, print_warning, printed, speak_utf8
 from adjourn.controller.decisions import Decisions
-from adjourn.core import exits
 from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, NotFound, NothingRecorded, StoreRefused
 from adjourn.core.text.render import Cut, prose
 from adjourn.process.ancestry import enclosing_run
-from adjourn.views.block import Block, Command, lines
-from adjourn.views.commands import Commands, cut_of
+from adjourn.views.block import Block, CommandBlock, Commands, cut_of, lines
 from adjourn.wiring import find_root, has_responses, open_decisions
 
 TYPE_CHECKING = False
@@ -39,9 +38,11 @@ class Session:
         self.verbose = False
         self.shows_all = False  # values and lists are not cut
         self.is_copy = True  # what it prints as JSON may be kept by others: secrets are taken out
+        self.prints_whole = False  # its text is what a person decides on, or asked for exactly
         self.is_prompt = False  # `-a`: also one word is a prompt
         self.given_store: str | None = None
         self.root = ""  # the store's directory, once it was found
+        self.is_elsewhere = False  # whether it is another one than the nearest
         self._store: Store | None = None  # the one that was opened last
         self._redactor: Redactor | None = None
 
@@ -57,6 +58,11 @@ class Session:
         if start and found != self.root:
             self.given_store = found
         self.root = found
+
+    def change_root(self, root: str) -> None:
+        """Work on another store from now on; commands that are printed name it."""
+        self.root = self.given_store = root
+        self.is_elsewhere = True
 
     @property
     def has_store(self) -> bool:
@@ -136,11 +142,32 @@ class Session:
             return Principal(name=f"uid:{os.getuid()}", inside_run=inside_run)
         return decisions.principal(inside_run=inside_run)
 
+    def tell_refusal(self, verb: str, error: AdjournError) -> None:
+        """Record that what is part of a run wanted to decide, in the trail of the run's task.
+
+        Where nothing can be recorded, it was refused all the same.
+        """
+        with suppress(AdjournError, OSError):
+            by = self.principal(None)
+            if not by.inside_run or not self.root or not self.has_store:
+                return
+            decisions = open_decisions(self.root)
+            task_id = decisions.task_around(by.inside_run)
+            if task_id:
+                by = self.principal(decisions)
+                decisions.tell_refusal(task_id, verb=verb, why=error.sentence, by=by)
+
     @property
     def commands(self) -> Commands:
         """What writes command lines of this very program on this very store."""
         program = _program(sys.argv[0], os.environ.get("PATH", ""))
         return Commands(program, self.root if self.given_store else None)
+
+    def commands_for(self, root: str) -> Commands:
+        """Return what writes command lines for any store."""
+        is_here = root == self.root and not self.given_store
+        program = _program(sys.argv[0], os.environ.get("PATH", ""))
+        return Commands(program, None if is_here else root)
 
     def cut(self, task_id: str) -> Cut:
         """Return how much of a task's values is shown, and how to see the rest."""
@@ -154,11 +181,23 @@ class Session:
 
     def show(self, blocks: Sequence[Block]) -> None:
         """Print blocks to stdout, in rows that fit the terminal and in colour where that helps."""
-        print_exactly(printed(blocks, sys.stdout))
+        print_exactly(self._copied(printed(blocks, sys.stdout), sys.stdout))
 
     def warn(self, text: str) -> None:
         """Print to stderr, in rows that fit the terminal."""
-        print_warning(printed(lines(text.split("\n")), sys.stderr))
+        print_warning(self._copied(printed(lines(text.split("\n")), sys.stderr), sys.stderr))
+
+    def _copied(self, text: str, stream: TextIO) -> str:
+        """Return a finished text as a stream may have it.
+
+        Where nobody looks, as in the log of a CI job, which others keep, secrets are taken out.
+        """
+        if self.prints_whole or not text.strip() or stream.isatty():
+            return text
+        # At a terminal no secrets are taken out (bench start)
+        from adjourn.core.redact import plainly
+
+        return self.open_redactor().text(plainly(text))
 
     @property
     def unreadable(self) -> "list[UnreadableRow]":
@@ -197,7 +236,7 @@ class Session:
         """Return what takes secrets out of copies; the user's patterns are read once."""
         if self._redactor is None:
             # Most commands print no copy (bench start)
-            from adjourn.settings.redaction import open_redactor
+            from adjourn.settings.config import open_redactor
 
             self._redactor = open_redactor()
         return self._redactor
@@ -206,6 +245,16 @@ class Session:
     def redactor_of_text(self) -> "Redactor | None":
         """What takes secrets out of text on stdout; nothing if a person looks at it there."""
         return None if sys.stdout.isatty() else self.open_redactor()
+
+    def open_any_redactor(self) -> None:
+        """Take the built-in patterns where the user's cannot be used, and this must be told."""
+        # Most commands print no copy (bench start)
+        from adjourn.core.redact import Redactor
+
+        try:
+            self.open_redactor()
+        except AdjournError:
+            self._redactor = Redactor()
 
     def fail(self, error: AdjournError) -> int:
         """Print what went wrong, why, and what helps; return the exit code."""
@@ -217,20 +266,14 @@ class Session:
         return error.exit_code
 
     def _print_error(self, error: AdjournError) -> None:
-        # Most commands print no copy (bench start)
-        from adjourn.core.redact import Redactor
-
-        try:
-            redactor = self.open_redactor()
-        except AdjournError:  # the user's patterns cannot be used, which may be this very error
-            redactor = self._redactor = Redactor()
+        self.open_any_redactor()
         if self.wants_json:
             # Only JSON needs it (bench start)
             from adjourn.core.documents import failure
 
             self.print_document(failure(error))
             return
-        clean = redactor.text
+        clean = self.open_redactor().text
         self.warn(f"adjourn: {prose(clean(error.sentence))}")
         for item in error.items if isinstance(error, NothingRecorded) else ():
             why = f": {prose(clean(item.error.sentence))}" if item.error else ""
@@ -238,13 +281,8 @@ class Session:
         if error.way_out:
             way_out = prose(clean(error.way_out))
             is_ours = way_out.startswith("adjourn ")
-            shown = [Command("  try: ", way_out)] if is_ours else lines([f"  try: {way_out}"])
+            shown = [CommandBlock("  try: ", way_out)] if is_ours else lines([f"  try: {way_out}"])
             print_warning(printed(shown, sys.stderr))
-
-
-def checked_exit_code(code: int) -> int:
-    """Return an exit code that has a meaning."""
-    return code if code in exits.MEANINGS or code > exits.PAUSED else exits.FAILED
 
 
 @cache

@@ -73,15 +73,9 @@ def printed(blocks: Iterable[Block], stream: TextIO) -> str:
     rows = lay_out(blocks, columns)
     if columns is not None:
         rows = wrap_blocks(change_text(rows, lambda text: _spelled(text, stream)), columns)
-    has_colour = stream is sys.stdout and has_colours()
+    can_colour = stream is sys.stdout and stream.isatty()
+    has_colour = can_colour and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return "\n".join(_coloured(row) if has_colour else row.text for row in rows)
-
-
-def has_colours() -> bool:
-    """Return whether colour helps: on a terminal, and only if nobody said otherwise."""
-    return (
-        sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    )
 
 
 def _spelled(text: str, stream: TextIO) -> str:
@@ -97,15 +91,31 @@ def _coloured(row: Line) -> str:
     )
 
 
-def print_exactly(text: str) -> None:
-    """Print to stdout: not a character is added.
+# Why something that was to be on stdout is not there
+_lost_output: list[OSError] = []
 
-    Whoever closed it does not want to hear; the exit code still tells.
-    """
+
+def print_exactly(text: str) -> None:
+    """Print to stdout: not a character is added. What cannot be written is noted."""
     try:
         sys.stdout.write(text + "\n")
-    except (BrokenPipeError, OSError, ValueError):
+    except (OSError, ValueError) as error:
+        note_lost_output(error)
         _silence_stdout()
+
+
+def note_lost_output(error: OSError | ValueError) -> None:
+    """Note that something could not be written to stdout.
+
+    Whoever closed it does not want to hear, and that is no error; the exit code still tells.
+    """
+    if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+        _lost_output.append(error)
+
+
+def lost_output() -> OSError | None:
+    """Return why something that was to be on stdout is not there, if so."""
+    return _lost_output[0] if _lost_output else None
 
 
 def print_warning(text: str) -> None:
@@ -118,7 +128,8 @@ def flush() -> None:
     """Hand out what was printed so far, before somebody else writes to the same place."""
     try:
         sys.stdout.flush()
-    except (BrokenPipeError, OSError, ValueError):
+    except (OSError, ValueError) as error:
+        note_lost_output(error)
         _silence_stdout()
 
 
@@ -196,7 +207,7 @@ def wait_for_silence(*, is_stopped: Callable[[], bool] = lambda: False) -> None:
     Call it after the thing to decide is on the screen and before the question is. A key that is
     held down, or a paste that is still arriving, puts the question off.
     """
-    with _key_by_key(), suppress(termios.error):
+    with key_by_key(), suppress(termios.error):
         termios.tcflush(_STDIN, termios.TCIFLUSH)
         while not is_stopped() and _has_input(_QUIET_MS):
             termios.tcflush(_STDIN, termios.TCIFLUSH)
@@ -207,7 +218,7 @@ def is_pasted() -> bool:
 
     It is discarded.
     """
-    with _key_by_key():
+    with key_by_key():
         return _has_input(_PASTE_MS)
 
 
@@ -220,7 +231,7 @@ def _has_input(within_ms: int) -> bool:
 
 
 @contextmanager
-def _key_by_key() -> Generator[None, None, None]:
+def key_by_key() -> Generator[None, None, None]:
     """Let single keys be noticed, not only whole lines.
 
     Afterwards all that was typed is discarded.

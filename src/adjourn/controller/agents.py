@@ -9,17 +9,11 @@ import msgspec
 
 from adjourn.controller import asks, batches
 from adjourn.controller.context import Context
-from adjourn.controller.forgotten_starts import (
-    ForgottenStart,
-    find_forgotten_start,
-    record_start,
-    state_at,
-)
 from adjourn.controller.reasons import Reasons, tell_start
 from adjourn.controller.standing import spent_before
 from adjourn.controller.transaction import Transaction
 from adjourn.core.agent.calls import CallResult, Held, Proposed, Report, cut
-from adjourn.core.call import Call
+from adjourn.core.call import COMMAND, Call
 from adjourn.core.errors import AlreadyDone, NotAllowed
 from adjourn.core.kept_documents import BATCH, REPORT, RESULT
 from adjourn.core.outcome import Exit
@@ -27,14 +21,34 @@ from adjourn.core.policy.judgement import Judgement
 from adjourn.core.policy.opening import Way, way_of
 from adjourn.core.states import CallMove, CallState
 from adjourn.core.task import TRIES, ProcessId, Run, Task, number_of_run, task_of_run
-from adjourn.core.trail.reason import Grounds, NoReason, Reason
-from adjourn.ports.world import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
+from adjourn.core.trail.reason import Grounds, NoReason, Reason, is_known
+from adjourn.ports.store import View
+from adjourn.ports.world import (
+    Ended,
+    NeverStarted,
+    Processes,
+    ShimState,
+    StartMark,
+    StillRuns,
+    Vanished,
+)
 
 UNMARKED = "its start could not be marked on disk"
 _UNDER_WAY = (CallState.CLAIMED, CallState.EXECUTING)
 
 # What the policy says of a call now, the files that it depends on, and what has changed
 Drift = tuple[Judgement, dict[str, str], tuple[str, ...]]
+
+
+class ForgottenStart(msgspec.Struct, frozen=True):
+    """Where a call was started that the store does not know as started, and what became of it.
+
+    A store that was restored from a backup has forgotten what started since. Nothing may run twice,
+    so every start leaves a mark on this machine, and every claim compares the marks with the trail.
+    """
+
+    place: str
+    state: ShimState
 
 
 class Agents:
@@ -395,3 +409,42 @@ def _append(tx: Transaction, run_id: str, messages: Sequence[bytes], *, after: i
     for number, body in enumerate(messages, start=after + 1):
         tx.rows.add_message(task.id, number, body)
     return task
+
+
+def find_forgotten_start(
+    processes: Processes, view: View, call: Call, *, place: str
+) -> ForgottenStart | None:
+    """Return the start of a call that this machine has proof of and the trail does not tell."""
+    mark = processes.start_mark(call.id, place=place)
+    if mark is None or is_known(mark.place, call, view.newest_events(call.task_id, limit=-1)):
+        return None
+    state = processes.found_at(mark.place)
+    if isinstance(state, NeverStarted):
+        return None
+    # The files of a call that was handed out are those of its agent; other bytes are another call.
+    # Neither says how this call ended.
+    is_handed_out = call.tool != COMMAND and number_of_run(mark.place) > 0
+    has_other_bytes = bool(mark.digest) and not call.digest.startswith(mark.digest)
+    if is_handed_out or (has_other_bytes and not isinstance(state, StillRuns)):
+        state = Vanished()
+    return ForgottenStart(mark.place, state)
+
+
+def state_at(processes: Processes, view: View, call: Call, *, place: str) -> ShimState:
+    """Return what became of a claimed call of which the store knows no shim."""
+    found = find_forgotten_start(processes, view, call, place=place)
+    return found.state if found and found.place == place else NeverStarted()
+
+
+def record_start(tx: Transaction, run: Run, call: Call, place: str) -> Call:
+    """Record that a claimed call did start."""
+    started = tx.move(call, CallMove.EXECUTE)
+    tx.tell(
+        call.task_id,
+        "call_found",
+        run=run.number,
+        call=call.number,
+        digest=call.digest,
+        place=place,
+    )
+    return started

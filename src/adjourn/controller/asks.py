@@ -1,6 +1,7 @@
 """What a running process asks, proposes, keeps and gets answered."""
 
 from collections.abc import Sequence
+from hashlib import sha256
 
 import msgspec
 
@@ -21,7 +22,6 @@ from adjourn.core.ask import (
 )
 from adjourn.core.call import Call, digest_of, slot_of
 from adjourn.core.clarification import Clarification, Left, Request
-from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadyDone, Misuse
 from adjourn.core.kept_documents import (
     CHECKPOINT,
@@ -120,7 +120,7 @@ class Asks:
 
     def _find_reason(self, view: View, call: Call) -> Reason | NoReason:
         mark = self._context.processes.start_mark(call.id, place="")
-        if mark and not is_known(mark.place, call, view.told(call.task_id, limit=-1)):
+        if mark and not is_known(mark.place, call, view.newest_events(call.task_id, limit=-1)):
             why = "it was started before the store was set back, and may have run"
             return NoReason(why=why, ask=approval_of(view, call))
         return self._reasons.verify(view, call)
@@ -256,7 +256,7 @@ def register_left(tx: Transaction, task: Task, run: Run, left: Left) -> None:
     if left.request:
         # A process that only writes files does not ask again what was answered: its next request
         # may begin at Q1 again
-        name = f"\n{sha256(left.checkpoint).hex()}"
+        name = f"\n{sha256(left.checkpoint).hexdigest()}"
         _register_request(tx, task, run, left.request, name=name)
     if taken is not None and taken == left.response:
         RESPONSE.keep(tx.rows, task.id, taken)

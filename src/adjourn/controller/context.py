@@ -43,7 +43,7 @@ class Context:
         self.clock = clock  # shared by everybody who shares the store
         self.new_id = new_id
         self.find_runner = find_runner
-        self.trust = Trust(authoriser)
+        self.trust = Trust(authoriser, clock)
         self.signatures = signatures
         self._open_processes = open_processes
         self._open_gate = open_gate

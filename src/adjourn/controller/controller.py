@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from adjourn.controller.agents import Agents
-from adjourn.controller.asks import Asks
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
-from adjourn.controller.documents import Documents
-from adjourn.controller.plans import Plans
 from adjourn.controller.runs import Runs
-from adjourn.controller.signing import Signing
 from adjourn.controller.standing import report_of, standing_of
 from adjourn.controller.tasks import Tasks
 from adjourn.controller.transaction import call_asked_about
@@ -21,6 +19,47 @@ from adjourn.core.kept_documents import CHANGES, NOT_MADE, ORIGINAL, WHY
 from adjourn.core.scene import Scene
 from adjourn.core.states import AskState, TaskState
 from adjourn.ports.store import View
+
+if TYPE_CHECKING:  # to resume a command is a hot path, and needs none of these (bench resume)
+    from adjourn.controller.asks import Asks
+    from adjourn.controller.delegations import Delegations
+    from adjourn.controller.plans import Plans
+    from adjourn.controller.signing import Signing
+from typing import TypeVar
+
+from adjourn.core.kept_documents import TaskDocument
+
+T = TypeVar("T")
+
+
+class Documents:
+    """Reads and keeps documents of tasks, one transaction each."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def read(self, task_id: str, document: TaskDocument[T]) -> T | None:
+        """Return what a task keeps, if anything."""
+        with self._context.store.read() as view:
+            return document.read(view, task_id)
+
+    def keep(self, task_id: str, document: TaskDocument[T], value: T | None) -> None:
+        """Keep a value in the place of what was there; None keeps nothing."""
+        with self._context.change() as tx:
+            if value is None:
+                document.drop(tx.rows, task_id)
+            else:
+                document.keep(tx.rows, task_id, value)
+
+    def read_named(self, task_id: str, name: str) -> bytes | None:
+        """Return what a driver keeps with its task under a name, if anything."""
+        with self._context.store.read() as view:
+            return view.document(task_id, name)
+
+    def keep_named(self, task_id: str, name: str, body: bytes | None) -> None:
+        """Keep what a driver wants to keep with its task; None keeps nothing."""
+        with self._context.change() as tx:
+            tx.rows.keep_document(task_id, name, body)
 
 
 class Controller:
@@ -34,13 +73,38 @@ class Controller:
         self.store = context.store  # for reading
         self.now = context.clock
         self.decisions = Decisions(context)
-        self.signing = Signing(context, self.decisions)
         self.documents = Documents(context)
         self.agents = Agents(context)
-        self.asks = Asks(context, self.decisions)
         self.runs = Runs(context, self.agents)
         self.tasks = Tasks(context, decisions=self.decisions, runs=self.runs)
-        self.plans = Plans(context, tasks=self.tasks, runs=self.runs)
+
+    @cached_property
+    def signing(self) -> "Signing":
+        """What people decide elsewhere and somebody carries here."""
+        from adjourn.controller.signing import Signing  # only signed decisions need it
+
+        return Signing(self._context, self.decisions)
+
+    @cached_property
+    def asks(self) -> "Asks":
+        """What running processes ask."""
+        from adjourn.controller.asks import Asks  # only what runs inside, and files, need it
+
+        return Asks(self._context, self.decisions)
+
+    @cached_property
+    def delegations(self) -> "Delegations":
+        """What agents may decide for people."""
+        from adjourn.controller.delegations import Delegations  # few agents decide anything
+
+        return Delegations(self._context)
+
+    @cached_property
+    def plans(self) -> "Plans":
+        """The tasks of plans."""
+        from adjourn.controller.plans import Plans  # only `execute` and `plan` need it
+
+        return Plans(self._context, tasks=self.tasks, runs=self.runs)
 
     def scene(self, task_id: str) -> Scene:
         """Return a task with its last run and the asks of it, as of one moment."""

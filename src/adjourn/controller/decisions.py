@@ -4,6 +4,7 @@ Short commands (inbox, approve, reject, answer, snooze, tasks) load this and not
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import assert_never
 
 import msgspec
@@ -26,21 +27,22 @@ from adjourn.core.errors import (
     AdjournError,
     Ambiguous,
     Conflict,
-    Item,
     Misuse,
     NotAllowed,
     NotFound,
     NothingRecorded,
+    ReplyResult,
     StoreProblem,
 )
 from adjourn.core.states import AskMove, CallMove
-from adjourn.core.task import Milliseconds, Task
+from adjourn.core.task import Milliseconds, Task, task_of_run
 from adjourn.core.text.render import command_line, visible
 from adjourn.core.text.when import stamp
-from adjourn.core.trail.receipt import Receipt
+from adjourn.core.trail.events import Receipt
 from adjourn.ports.store import View
 
 _LONGEST_VALUE = 4096
+_LONGEST_REASON = 300  # characters of why somebody was refused, in the trail
 ENOUGH = 4  # characters of an id, to decide something by it
 
 _ASK_MOVES = {
@@ -69,6 +71,7 @@ class Decisions:
     def find_task(self, text: str, *, shortest: int = 1) -> Task:
         """Return the task that an id, a checkpoint id, or a unique prefix of either names.
 
+        The id of an item of a plan names the task that was begun for it last, before any prefix.
         Who changes something must give ENOUGH characters.
         """
         with self.store.read() as view:
@@ -128,6 +131,40 @@ class Decisions:
             self._context.trust.note_place(tx.rows, by)
         return True
 
+    def why_not(self, view: View, ask: Ask, verb: Verb, *, by: Principal) -> str | None:
+        """Return why somebody could not give this reply to an ask, or None if they could."""
+        trust_in = self._context.trust
+        try:
+            trust_in.authorise(by, verb)
+            trust_in.require_outside(view, by, verb)
+            trust_in.weigh(view, ask, verb, by=by)
+        except NotAllowed as error:
+            return error.sentence
+        return None
+
+    def task_around(self, inside_run: str) -> str | None:
+        """Return the task of the run that somebody is part of, if it is one of this store."""
+        with self.store.read() as view:
+            if view.tasks_like(task_of_run(inside_run)) == [task_of_run(inside_run)]:
+                return task_of_run(inside_run)
+            # Its variables are gone: its shim's pid, or control group (adjourn-PID-TIME), names it
+            words = inside_run.replace("-", " ").split()
+            runs = [run for run in view.current_runs() if run.shim and str(run.shim.pid) in words]
+            return runs[0].task_id if runs else None
+
+    def tell_refusal(self, task_id: str, *, verb: str, why: str, by: Principal) -> None:
+        """Record that somebody was refused, with what they wanted to do, and to which task."""
+        with self._context.change() as tx:
+            task = tx.rows.task(task_id)
+            tx.tell(
+                task.id,
+                "refused",
+                by=by.name,
+                verb=verb,
+                why=why[:_LONGEST_REASON],
+                inside=by.inside_run,
+            )
+
     # --- deciding ---------------------------------------------------------------------------------
 
     def decide(self, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
@@ -146,18 +183,18 @@ class Decisions:
 
         # Try all of them, so that a refusal says what is wrong with each. It ends the transaction.
         settled: list[Ask] = []
-        items: list[Item] = []
+        items: list[ReplyResult] = []
         for reply in replies:
             try:
                 ask = self.reply(tx, reply, by=by)
                 settled.append(ask)
-                items.append(Item(reply.ask_id, result=f"would be {ask.state}", error=None))
+                items.append(ReplyResult(reply.ask_id, result=f"would be {ask.state}", error=None))
             except StoreProblem:
                 raise
             except AdjournError as error:
                 if len(replies) == 1:
                     raise
-                items.append(Item(reply.ask_id, result="refused", error=error))
+                items.append(ReplyResult(reply.ask_id, result="refused", error=error))
         if len(settled) < len(replies):
             raise NothingRecorded.of(items)
 
@@ -274,6 +311,7 @@ class Decisions:
             snoozed: list[Ask] = []
             for ask_id in dict.fromkeys(ask_ids):
                 ask = tx.rows.ask(ask_id)
+                self._context.trust.require_subtree(tx.rows, by, "snooze", ask.task_id)
                 require_open(ask)
                 snoozed.append(tx.save_ask(ask, snoozed_until=until))
                 tx.tell(
@@ -364,6 +402,8 @@ def _task_named(view: View, text: str, *, shortest: int) -> str:
     found = view.tasks_like(name) if name else []
     if name in found:
         return name
+    if item := _task_of_item(view, text):
+        return item.id
     _require_enough(found, name, shortest=shortest, thing="task", way_out="adjourn tasks")
     asks = view.asks_like(name) if name and not found else []
     if len(asks) == 1:
@@ -391,6 +431,24 @@ def _require_enough(
             f" the id; {thing}s that begin so: {', '.join(found)}",
             way_out=way_out,
         )
+
+
+def _task_of_item(view: View, text: str) -> Task | None:
+    """Return the task of the item of a plan that is called so, if there is one."""
+    # Most tasks are named by their own ids (bench start)
+    from adjourn.core.kept_documents import ITEM
+
+    begun: dict[str, Task] = {}
+    kept = ITEM.read(view, text) if text.isascii() and text.isprintable() else None
+    for path, task_id in (kept or {}).items():
+        with suppress(NotFound):  # it was pruned
+            begun[path] = view.task(task_id)
+    if len(begun) > 1:
+        listed = ", ".join(f"{task.id} of {visible(path)}" for path, task in begun.items())
+        raise Ambiguous(
+            f"several plans have a task {visible(text)}: {listed}", way_out="adjourn tasks"
+        )
+    return next(iter(begun.values()), None)
 
 
 def _only_one(found: list[str], text: str, *, thing: str, way_out: str) -> str:

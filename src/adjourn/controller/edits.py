@@ -8,11 +8,11 @@ import msgspec
 from adjourn.controller.transaction import Transaction
 from adjourn.core.ask import Reply
 from adjourn.core.call import COMMAND, Call, Command, command_of, digest_of
+from adjourn.core.edit.argument_schema import Schema
 from adjourn.core.edit.edit import edited
-from adjourn.core.edit.schema import Schema
 from adjourn.core.errors import Misuse
 from adjourn.core.kept_documents import EDITABLE, ORIGINAL
-from adjourn.core.policy.surroundings import Surroundings
+from adjourn.core.policy.opening import Surroundings
 from adjourn.core.task import Spec, Task
 from adjourn.ports.store import View
 

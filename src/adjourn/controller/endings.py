@@ -15,7 +15,7 @@ from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, Command
 from adjourn.core.kept_documents import NOT_MADE, WHY
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
 from adjourn.core.policy.opening import OwnAsk
-from adjourn.core.states import AskState, CallMove, CallState, Move, after
+from adjourn.core.states import AskState, CallMove, CallState, Move, TaskState, after
 from adjourn.core.task import OnRejection, PauseReason, Run, RunState, Task, Wish
 
 _RUN_STATES = {
@@ -133,9 +133,11 @@ def _wait(tx: Transaction, task: Task, run: Run) -> Task:
         tx.withdraw_asks(task)
         return end_run(tx, task, run, Move.FAIL, message="nobody settled it in time")
     if is_blocked(tx.rows, task):
-        approvals = any(isinstance(ask, ApprovalAsk) for ask in tx.rows.open_asks_of(task.id))
+        asks = tx.rows.open_asks_of(task.id)
+        approvals = any(isinstance(ask, ApprovalAsk) for ask in asks)
         reason = PauseReason.TOOL_APPROVAL_REQUIRED if approvals else PauseReason.INPUT_REQUIRED
-        return end_run(tx, task, run, Move.WAIT, reason=reason)
+        # One that waits for other tasks only has no reason of its own: theirs count
+        return end_run(tx, task, run, Move.WAIT, reason=reason if asks else None)
     if task.wish is Wish.PAUSE:  # it left by itself, but going on is for a person to say
         return end_run(tx, task, run, Move.PAUSE, reason=PauseReason.USER_INTERRUPT)
     call = tx.find_or_make_next_call(task, by=ADJOURN)
@@ -236,13 +238,14 @@ def end_run(
     """Close a run and move its task. What it is to run next is told with its digest."""
     if task.spec.is_driven:
         note_reach(tx, task, run)
+    is_left = reason is not None or move is Move.WAIT
     tx.save_run(
         run,
         state=_RUN_STATES[move],
         shim=None,
         message=message,
-        checkpoint_id=tx.new_id() if reason or move is Move.COMPLETE else None,
-        paused_at=tx.now if reason else None,
+        checkpoint_id=tx.new_id() if is_left or move is Move.COMPLETE else None,
+        paused_at=tx.now if is_left else None,
         pause_reason=reason,
     )
     ended = tx.save(
@@ -254,6 +257,8 @@ def end_run(
         tries=task.tries if move is Move.RETURN else 0,
         calls=max(task.calls, next_call.number if next_call else 0),
     )
+    if ended.state is TaskState.PAUSED:
+        tx.hold_plan(ended)
     tx.tell(
         ended.id,
         _EVENTS[move],

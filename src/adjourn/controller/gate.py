@@ -27,7 +27,17 @@ from adjourn.core.errors import BadPolicy
 from adjourn.core.policy.commands import steps_of, words_of
 from adjourn.core.policy.judgement import Action, Effect, Judgement, approved_on, is_stricter
 from adjourn.core.policy.locations import directory_of, links_among, links_in, named_paths
-from adjourn.core.policy.opening import Obstacle, Opening, OwnAsk, Way, way_of
+from adjourn.core.policy.opening import (
+    NOTHING_SEEN,
+    Obstacle,
+    Opening,
+    OwnAsk,
+    Surroundings,
+    Way,
+    differences,
+    way_of,
+    without_pins,
+)
 from adjourn.core.policy.policy import (
     NO_POLICY,
     Policy,
@@ -35,7 +45,6 @@ from adjourn.core.policy.policy import (
     encode_policy,
     open_since,
 )
-from adjourn.core.policy.surroundings import NOTHING_SEEN, Surroundings, differences, without_pins
 from adjourn.core.states import AskMove, CallMove, CallState, Move, after, allows_ask
 from adjourn.core.task import Spec, Task
 from adjourn.core.trail.reason import Grounds

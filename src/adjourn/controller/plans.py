@@ -4,24 +4,23 @@ import msgspec
 
 from adjourn.controller import gate
 from adjourn.controller.context import Context
-from adjourn.controller.runs import Runs
-from adjourn.controller.tasks import Tasks
+from adjourn.controller.runs import Runs, require_free_workspace
+from adjourn.controller.tasks import Tasks, keep_begun, record_of
 from adjourn.core.ask import Principal, is_review
 from adjourn.core.errors import Conflict, NotFound
-from adjourn.core.kept_documents import PLAN, plan_key
+from adjourn.core.kept_documents import NOT_MADE, PLAN, plan_key
 from adjourn.core.plan.plan import (
     Begun,
     Item,
     Known,
     Plan,
     Progress,
-    Record,
     progress_of,
     words_of,
 )
-from adjourn.core.states import ENDED
+from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Spec, Task
-from adjourn.ports.store import Change, View
+from adjourn.ports.store import View
 
 
 class Plans:
@@ -35,13 +34,34 @@ class Plans:
     def progress(self, plan: Plan) -> Progress:
         """Say how a plan stands, as of one moment."""
         with self._context.store.read() as view:
-            begun = record_of(view, plan.path).items
+            record = record_of(view, plan.path)
+            begun = record.items
             known = {
                 item.id: _known(view, begun[item.id], plan, item)
                 for item in plan.items
                 if item.id in begun
             }
-        return progress_of(plan, known)
+        return progress_of(plan, known, is_held=record.is_held)
+
+    def is_held(self, path: str) -> bool:
+        """Return whether a plan was paused, and nobody has gone on with it since."""
+        with self._context.store.read() as view:
+            return record_of(view, path).is_held
+
+    def words_of_begun(self, task: Task) -> str | None:
+        """Return the digest of the words with which a task was begun for its plan, if it was."""
+        with self._context.store.read() as view:
+            begun = record_of(view, task.spec.plan or "").items.get(task.spec.item or "")
+        return begun.words if begun and begun.task_id == task.id else None
+
+    def release(self, plan: Plan, *, by: Principal) -> None:
+        """Let the tasks of a plan be started again: somebody executes it."""
+        self._context.trust.authorise(by, "start")
+        with self._context.change() as tx:
+            record = record_of(tx.rows, plan.path)
+            if record.is_held:
+                released = msgspec.structs.replace(record, is_held=False)
+                PLAN.keep(tx.rows, released, plan_key(plan.path))
 
     def begin_item(
         self,
@@ -67,12 +87,11 @@ class Plans:
             if begun and begun.task_id != instead_of:
                 return tx.rows.task(begun.task_id)
             task = self._tasks.create(tx, gate.under_policy(tx, spec, opening), opening, by=by)
-            _keep(
-                tx.rows,
-                record,
-                {**record.items, spec.item or "": Begun(task_id=task.id, words=words)},
-            )
-            return self._runs.claim_if_queued(tx, task, supervisor)
+            keep_begun(tx.rows, spec, Begun(task_id=task.id, words=words))
+            if supervisor and task.state is TaskState.QUEUED:
+                # Refused, it leaves nothing that a worker would start later
+                require_free_workspace(tx.rows, task)
+            return self._runs.claim_if_queued(tx, task, supervisor, by=by)
 
     def begin_plan_anew(self, path: str, *, by: Principal) -> None:
         """Forget what was begun of a plan, so that all of it begins again.
@@ -90,22 +109,20 @@ class Plans:
                         way_out=f"adjourn cancel {task.id}",
                     )
             if record.items:
-                _keep(tx.rows, record, {})
-
-
-def record_of(view: View, path: str) -> Record:
-    """Return what was begun of a plan; of an unknown one, nothing."""
-    return PLAN.read(view, plan_key(path)) or Record(path=path)
-
-
-def _keep(rows: Change, record: Record, items: dict[str, Begun]) -> None:
-    PLAN.keep(rows, msgspec.structs.replace(record, items=items), plan_key(record.path))
+                PLAN.keep(tx.rows, msgspec.structs.replace(record, items={}), plan_key(path))
 
 
 def _known(view: View, begun: Begun, plan: Plan, item: Item) -> Known:
     task = task_if_any(view, begun.task_id)
     in_review = task is not None and any(is_review(ask) for ask in view.open_asks_of(task.id))
-    return Known(task=task, is_changed=begun.words != words_of(plan, item), in_review=in_review)
+    numbers = NOT_MADE.read(view, task.id) if task and task.spec.is_driven else None
+    unmade = tuple(view.call(begun.task_id, number) for number in numbers or ())
+    return Known(
+        task=task,
+        is_changed=begun.words != words_of(plan, item),
+        in_review=in_review,
+        unmade=unmade if task and task.state in ENDED else (),
+    )
 
 
 def task_if_any(view: View, task_id: str) -> Task | None:

@@ -41,7 +41,7 @@ def signed_reply(
     return Principal(name=f"key:{signer}", inside_run=carried_by.inside_run), decision_of(signed)
 
 
-class Told:
+class TrailReader:
     """The trail of one task, newest first.
 
     A few events, and all of them only if those do not suffice.
@@ -50,11 +50,11 @@ class Told:
     def __init__(self, view: View, task_id: str) -> None:
         self._view = view
         self._task_id = task_id
-        self._events = view.told(task_id, limit=_FEW)
+        self._events = view.newest_events(task_id, limit=_FEW)
         self._is_whole = len(self._events) < _FEW
 
     def history(self, number: int) -> CallHistory:
-        """Return what is told of a call."""
+        """Return what the trail tells of a call."""
         found = history_of(number, self._events)
         if found.is_made or self._is_whole:
             return found
@@ -78,7 +78,7 @@ class Told:
     def all(self) -> list[Event]:
         """Return all events."""
         if not self._is_whole:
-            self._events, self._is_whole = self._view.told(self._task_id, limit=-1), True
+            self._events, self._is_whole = self._view.newest_events(self._task_id, limit=-1), True
         return self._events
 
 
@@ -150,16 +150,16 @@ class Reasons:
 
     def _find(self, view: View, call: Call) -> Reason | NoReason:
         """Return why a call may start, as the store and the trail agree."""
-        told = Told(view, call.task_id)
+        trail = TrailReader(view, call.task_id)
         ask = approval_of(view, call)
-        history = told.history(call.number)
+        history = trail.history(call.number)
         if history.started:
             run = history.started.facts.get("run")
             return NoReason(
                 why=f"it was started before, in run {run}: what let it start is used up", ask=ask
             )
         if call.ask:
-            return self._decision(view, told, call, ask, history)
+            return self._decision(view, trail, call, ask, history)
         if history.digest != call.digest:
             why = (
                 "the audit trail has other bytes for this call"
@@ -167,19 +167,24 @@ class Reasons:
                 else "the audit trail has no such call"
             )
             return NoReason(why=why)
-        gate = gate_of(told.beginning(), view.task(call.task_id).spec)
+        gate = gate_of(trail.beginning(), view.task(call.task_id).spec)
         if call.tool == COMMAND and gate in {GateKind.CALLS, GateKind.FREE_CALLS}:
             return Reason(grounds=Grounds.DRIVER)
         is_free = gate in {GateKind.NONE, GateKind.FREE_CALLS}
         return Reason(grounds=Grounds.UNGATED if is_free else Grounds.RULE)
 
     def _decision(
-        self, view: View, told: Told, call: Call, ask: ApprovalAsk | None, history: CallHistory
+        self,
+        view: View,
+        trail: TrailReader,
+        call: Call,
+        ask: ApprovalAsk | None,
+        history: CallHistory,
     ) -> Reason | NoReason:
         settled = ask.settlement if ask else None
         if ask is None or settled is None or settled.state is not AskState.APPROVED:
             return NoReason(why="nobody approved it", ask=ask)
-        approved = told.newest(
+        approved = trail.newest(
             lambda event: event.kind == "ask_approved" and event.facts.get("ask") == ask.id
         )
         if approved is None:
@@ -204,7 +209,7 @@ class Reasons:
 
         # Whoever approved must still meet the terms of the ask
         if ask.terms != Terms():
-            by, beginning = Principal(name=settled.by), told.beginning()
+            by, beginning = Principal(name=settled.by), trail.beginning()
             try:
                 refuse_terms(
                     ask.terms,

@@ -62,7 +62,7 @@ def _lose(tx: Transaction, task: Task, ended: Container[str]) -> None:
         tx.tell(task.id, "run_claimed", run=run.number, call=run.call)
     else:
         run = tx.rows.run(task.id, task.runs)
-        tx.rows.wrest(run, only_if_over=run.id not in ended)
+        tx.rows.take_over(run, only_if_over=run.id not in ended)
     for call in _let_through(tx, task):
         _hand_out(tx, run, call)
     # A database that checks each move must see that it was handed out before it is lost

@@ -2,20 +2,24 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import sha256
 
 import msgspec
 
 from adjourn.controller import asks, endings, gate
-from adjourn.controller.agents import Agents, conclude, tell_what_ran
-from adjourn.controller.context import Context
-from adjourn.controller.forgotten_starts import (
+from adjourn.controller.agents import (
+    Agents,
     ForgottenStart,
+    conclude,
     find_forgotten_start,
     record_start,
     state_at,
+    tell_what_ran,
 )
+from adjourn.controller.context import Context
+from adjourn.controller.left_open import tell_what_was_left_open
 from adjourn.controller.reasons import Reasons, tell_start
-from adjourn.controller.standing import standing_of
+from adjourn.controller.standing import standing_of, who_was_first
 from adjourn.controller.transaction import (
     ADJOURN,
     Transaction,
@@ -23,12 +27,12 @@ from adjourn.controller.transaction import (
     plain_command,
     state_after,
 )
-from adjourn.core.ask import ApprovalAsk, Ask, Terms
+from adjourn.core.ask import ApprovalAsk, Ask, Principal, Terms
 from adjourn.core.call import COMMAND, Call, command_body, command_of, digest_of, grant_of
-from adjourn.core.digest import sha256
 from adjourn.core.errors import (
     Conflict,
     Misuse,
+    MoveRefused,
     Outdated,
     StoreReadOnly,
     StoreRefused,
@@ -99,23 +103,25 @@ class Runs:
     def _check_and_claim(self, task_id: str, supervisor: str) -> Claimed | Task:
         # Files may be large: they are read before the transaction
         with self._context.store.read() as view:
-            view.foresee(task_id)
+            view.read_ahead(task_id)
             task = view.task(task_id)
-            state_after(task, Move.START)
+            _require_startable(view, task)
             seen = call_to_run(view, task)
             found = self._find_forgotten_start(view, task, seen)
             obstacle = None if found else self._find_obstacle(view, task, seen)
         with self._context.change() as tx:
             task = tx.rows.task(task_id)
-            state_after(task, Move.START)
+            _require_startable(tx.rows, task)
             if call_to_run(tx.rows, task) != seen:
                 raise Outdated(
                     f"task {task.id} changed while its command was looked at",
                     way_out=f"adjourn show {task.id}",
                 )
-            return self._claim(tx, task, supervisor, found, obstacle)
+            return self._claim(tx, task, supervisor, found, obstacle, by=ADJOURN)
 
-    def claim_if_queued(self, tx: Transaction, task: Task, supervisor: str | None) -> Task:
+    def claim_if_queued(
+        self, tx: Transaction, task: Task, supervisor: str | None, *, by: Principal
+    ) -> Task:
         """Claim a task that was queued in this transaction, if there is a supervisor to run it.
 
         It stays queued if its workspace is busy, or a forgotten start of it still runs.
@@ -131,7 +137,7 @@ class Runs:
         if found and isinstance(found.state, StillRuns):
             return task
         obstacle = None if found else self._find_obstacle(tx.rows, task, call)
-        claimed = self._claim(tx, task, supervisor, found, obstacle)
+        claimed = self._claim(tx, task, supervisor, found, obstacle, by=by.name)
         return claimed.task if isinstance(claimed, Claimed) else claimed
 
     def _claim(
@@ -141,6 +147,8 @@ class Runs:
         supervisor: str,
         found: ForgottenStart | None,
         obstacle: Obstacle | None,
+        *,
+        by: str,
     ) -> Claimed | Task:
         """Claim a task, unless something keeps it from starting or it has run already."""
         if obstacle:
@@ -151,18 +159,16 @@ class Runs:
                 f"call {call.id} was started before the store was set back, and still runs",
                 way_out=f"wait until it has ended, then: adjourn resume {task.id}",
             )
-        if other := _task_in_workspace(tx.rows, task):
-            sentence = (
-                f"task {other.id} is running in {task.spec.workspace}:"
-                " of a plan one task runs at a time"
-            )
-            raise WorkspaceBusy(sentence, way_out=f"adjourn wait {other.id}")
+        require_free_workspace(tx.rows, task)
 
         call = tx.move(call, CallMove.CLAIM, claimed_by=supervisor)
         run = tx.new_run(task, call=call.number, supervisor=supervisor)
+        if task.spec.is_driven and run.resumed_from:
+            # An agent's session goes on, unlike a script, which starts again from its beginning
+            tell_what_was_left_open(tx, task, run, after=run_id(task.id, run.resumed_from))
         started = tx.save(task, state=state_after(task, Move.START), runs=run.number)
         tx.rows.hold(run)
-        tx.tell(started.id, "run_claimed", run=run.number, call=call.number)
+        tx.tell(started.id, "run_claimed", by=by, run=run.number, call=call.number)
         if found is None:
             return Claimed(task=started, run=run, call=call)
 
@@ -258,7 +264,7 @@ class Runs:
                     way_out=f"adjourn show {task.id}",
                 )
             is_alive = self._context.processes.supervisor_lives(run.supervisor)
-            tx.rows.wrest(current, only_if_over=is_alive)
+            tx.rows.take_over(current, only_if_over=is_alive)
             tx.save_call(tx.rows.call(task.id, run.call), claimed_by=supervisor)
             adopted = tx.save_run(current, supervisor=supervisor)
             tx.rows.hold(adopted)
@@ -397,7 +403,7 @@ class Runs:
         is_alive = processes.supervisor_lives(run.supervisor)
         with self._context.change() as tx:
             task, current = tx.running(run.id)
-            tx.rows.wrest(current, only_if_over=is_alive)
+            tx.rows.take_over(current, only_if_over=is_alive)
             for call, left in calls:
                 conclude(tx, current, call, left)
             if run.shim is None and not isinstance(state, NeverStarted):
@@ -450,11 +456,31 @@ class Runs:
             return [tx.go_on(tx.rows.task(task_id), by=ADJOURN) for task_id in task_ids]
 
 
+def _require_startable(view: View, task: Task) -> None:
+    """Refuse to start a task that is not queued; of one that runs, say who was first."""
+    if task.state is TaskState.RUNNING:
+        raise MoveRefused(
+            f"task {task.id} is running{who_was_first(view, task)}",
+            way_out=f"adjourn wait {task.id}",
+        )
+    state_after(task, Move.START)
+
+
+def require_free_workspace(view: View, task: Task) -> None:
+    """Refuse a task of a plan while another one runs in its workspace."""
+    if other := _task_in_workspace(view, task):
+        sentence = (
+            f"task {other.id} is running in {task.spec.workspace}:"
+            " of a plan one task runs at a time"
+        )
+        raise WorkspaceBusy(sentence, way_out=f"adjourn wait {other.id}")
+
+
 def _task_in_workspace(view: View, task: Task) -> Task | None:
     """Return the task of a plan that keeps another task of a plan out of its workspace."""
     if task.spec.plan is None:
         return None
-    name = sha256(task.spec.workspace.encode("utf-8", "backslashreplace")).hex()
+    name = sha256(task.spec.workspace.encode("utf-8", "backslashreplace")).hexdigest()
     # Of two who look at the same moment, one waits here for the other
     WORKSPACE.read(view, name)
     for other in view.running():

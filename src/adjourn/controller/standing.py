@@ -1,14 +1,23 @@
 """How far an agent's conversation had come at each checkpoint."""
 
-from adjourn.controller.transaction import ASKED, Transaction, approval_of, children_left_open
+from adjourn.controller.transaction import (
+    ADJOURN,
+    ASKED,
+    Transaction,
+    approval_of,
+    children_left_open,
+)
 from adjourn.core.agent.calls import Report, Spent
 from adjourn.core.errors import Misuse, NotFound
 from adjourn.core.kept_documents import BEGAN, REACHED, REPORT
 from adjourn.core.outcome import Standing
 from adjourn.core.states import ENDED
 from adjourn.core.task import Run, Task
-from adjourn.core.text.render import visible
+from adjourn.core.text.render import prose, visible
+from adjourn.core.text.when import stamp
 from adjourn.ports.store import View
+
+_RECENT = 100  # events of a task among which the start of its newest run is looked for
 
 
 def session_start(view: View, task: Task) -> int:
@@ -69,6 +78,16 @@ def standing_of(view: View, task: Task, run: Run) -> Standing:
         told=_told(view, run) if task.spec.is_driven else None,
         resumable=run.resumable,
     )
+
+
+def who_was_first(view: View, task: Task) -> str:
+    """Return who had the task's newest run start, and when, as the end of a sentence."""
+    for happened in view.last_events(task.id, limit=_RECENT):
+        event = happened.event
+        if event.kind == "run_claimed" and event.facts.get("run") == task.runs:
+            who = "a worker" if event.by == ADJOURN else prose(event.by)
+            return f"; {who} was first, at {stamp(event.at)}, with run {task.id}.{task.runs}"
+    return ""
 
 
 def report_of(view: View, run: Run) -> Report | None:

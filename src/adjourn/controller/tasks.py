@@ -5,12 +5,21 @@ import msgspec
 from adjourn.controller import gate
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
+from adjourn.controller.endings import end_run
+from adjourn.controller.left_open import add_follow_up
 from adjourn.controller.runs import Runs
-from adjourn.controller.standing import begin_anew, reach_of
-from adjourn.controller.transaction import LEFT, Transaction, parent_of, state_after
+from adjourn.controller.standing import begin_anew, reach_of, who_was_first
+from adjourn.controller.transaction import (
+    LEFT,
+    Transaction,
+    parent_of,
+    plain_command,
+    state_after,
+)
 from adjourn.core.agent.calls import CallResult
 from adjourn.core.ask import (
     Principal,
+    Question,
     QuestionAsk,
     UncertainAsk,
     Verb,
@@ -32,6 +41,7 @@ from adjourn.core.kept_documents import (
     CHECKPOINT,
     CLARIFICATION,
     FOLLOW_UPS,
+    ITEM,
     NOT_MADE,
     PLAN,
     RESPONSE,
@@ -40,30 +50,39 @@ from adjourn.core.kept_documents import (
     SESSION,
     plan_key,
 )
+from adjourn.core.plan.plan import Begun, Record
 from adjourn.core.policy.opening import Opening, Way
-from adjourn.core.resumption import PLAIN, FollowUp, Resumption, replies_of
+from adjourn.core.resumption import PLAIN, Resumption, replies_of
 from adjourn.core.states import (
     ENDED,
     AskMove,
-    AskState,
     CallMove,
     CallState,
     Move,
     TaskState,
     allows,
 )
-from adjourn.core.task import Spec, Task, Wish
+from adjourn.core.task import SESSION_RUNNER, PauseReason, Spec, Task, Wish
 from adjourn.core.trail.reason import gate_for
-from adjourn.ports.store import Turn, View
+from adjourn.ports.store import Change, Turn, View
 
 # What a restart drops
 _OF_A_SESSION = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE, BATCH, SESSION, NOT_MADE, FOLLOW_UPS)
+
+_GOES_ON = frozenset({TaskState.QUEUED, TaskState.WAITING, TaskState.PAUSED})
 
 _VERDICTS = {
     Verdict.IT_RAN: (CallMove.IT_RAN, Move.ACCEPT),
     Verdict.IT_DID_NOT: (CallMove.IT_DID_NOT, Move.PAUSE),
     Verdict.RUN_AGAIN: (CallMove.RUN_AGAIN, Move.SETTLE),
 }
+
+
+class FromPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan says now of one of its items, and the digest of its words."""
+
+    spec: Spec
+    words: str
 
 
 class Tasks:
@@ -77,11 +96,18 @@ class Tasks:
     # --- a task begins ----------------------------------------------------------------------------
 
     def start(
-        self, spec: Spec, *, by: Principal, key: str | None = None, supervisor: str | None = None
+        self,
+        spec: Spec,
+        *,
+        by: Principal,
+        key: str | None = None,
+        slot: str | None = None,
+        supervisor: str | None = None,
     ) -> Task:
         """Queue a new task.
 
-        Inside a run, the n-th start with the same key returns the n-th task of that key.
+        Inside a run, the n-th start with the same key returns the n-th task of that key. Elsewhere
+        a task that has the slot already is returned as it is.
 
         For a supervisor that means to run it itself it is claimed in the same moment: no worker
         sees it in the queue.
@@ -92,9 +118,63 @@ class Tasks:
             spec = gate.under_policy(tx, spec, opening)
             if spec.parent_run and key:
                 task = self._start_child(tx, spec, opening, spec.parent_run, by=by, key=key)
+            elif slot and (found := tx.rows.task_in_slot(slot)):
+                return found
             else:
-                task = self.create(tx, spec, opening, by=by)
-            return self._runs.claim_if_queued(tx, task, supervisor)
+                task = self.create(tx, spec, opening, by=by, slot=slot)
+            return self._runs.claim_if_queued(tx, task, supervisor, by=by)
+
+    def ask_people(
+        self,
+        question: Question,
+        *,
+        workspace: str,
+        by: Principal,
+        parent_run: str | None = None,
+        slot: str | None = None,
+    ) -> Task:
+        """Put a question that belongs to no task into people's inbox; a task of its own holds it.
+
+        The task has no process: it has succeeded once it is answered. A task that has the slot
+        already is returned as it is.
+        """
+        self._context.trust.authorise(by, "ask")
+        with self._context.change() as tx:
+            if slot and (found := tx.rows.task_in_slot(slot)):
+                return found
+            spec = Spec(
+                runner=SESSION_RUNNER,
+                argv=("ask_human",),
+                workspace=workspace,
+                parent_run=parent_run,
+            )
+            task = Task(
+                id=tx.new_id(),
+                spec=spec,
+                state=TaskState.QUEUED,
+                session_id=tx.new_id(),
+                created_at=tx.now,
+                updated_at=tx.now,
+                next_call=1,  # a queued task has one; it is never made
+                slot=slot,
+            )
+            tx.rows.add_task(task)
+            tx.tell(task.id, "task_created", by=by.name, parent=parent_run)
+            # Every run has a call; that of a question is withdrawn from the beginning
+            command = plain_command(spec)
+            call = tx.new_call(task, command, state=CallState.WITHDRAWN, by=None)
+            state = state_after(task, Move.START)
+            started = tx.save(task, state=state, runs=1, calls=call.number, next_call=None)
+            run = tx.new_run(task, call=call.number, supervisor=gate.GATE)
+            _, asking = tx.open_question(
+                started,
+                run,
+                prompt=question.prompt,
+                key=question.key,
+                choices=question.choices,
+                expires_after=question.expires_after,
+            )
+            return end_run(tx, asking, run, Move.WAIT, reason=PauseReason.INPUT_REQUIRED)
 
     def fork(
         self,
@@ -134,7 +214,7 @@ class Tasks:
             for number, body in enumerate(messages, start=1):
                 tx.rows.add_message(forked.id, number, body)
             tx.tell(forked.id, "task_forked", by=by.name, task=task.id, messages=len(messages))
-            return self._runs.claim_if_queued(tx, forked, supervisor)
+            return self._runs.claim_if_queued(tx, forked, supervisor, by=by)
 
     def create(
         self,
@@ -204,6 +284,16 @@ class Tasks:
             tx.rows.add_turn(
                 Turn(run_id=run.id, key=f"{LEFT}{child.id}", thing=child.id, left_open=True)
             )
+
+    def close_left(self, parent_run: str, child: Task) -> None:
+        """Remember that an agent was told how a task ended that its tools started.
+
+        A script was told so, too, but the next run of it starts from its beginning.
+        """
+        with self._context.change() as tx:
+            task, run = tx.running(parent_run)
+            if task.spec.is_driven:
+                tx.rows.close_turn(run.id, child.id)
 
     # --- a person moves a task --------------------------------------------------------------------
 
@@ -280,21 +370,28 @@ class Tasks:
         with self._context.change() as tx:
             self._context.trust.authorise_change(tx.rows, by, verb)
             task = tx.rows.task(task_id)
+            self._context.trust.require_subtree(tx.rows, by, verb, task.id)
             _require_newest(tx.rows, task, named=named or task_id)
+            tx.release_plan(task)
             if setup is not None:
                 task = tx.save(task, spec=msgspec.structs.replace(task.spec, setup=setup))
                 tx.tell(task.id, "limits_changed", by=by.name, **resumption.limits)
             if resumption.text is not None and _can_follow_up(task):
                 told = self._follow_up(tx, task, resumption, by=by)
-                return self._runs.claim_if_queued(tx, told, supervisor)
-            replies = replies_of(resumption, tx.rows.asks_of_run(task.id, task.runs))
+                return self._runs.claim_if_queued(tx, told, supervisor, by=by)
+            asks = tx.rows.asks_of_run(task.id, task.runs)
+            if task.state not in _GOES_ON and not any(ask.is_open for ask in asks):
+                raise _nothing_to_resume(tx.rows, task)
+            replies = replies_of(resumption, asks)
             if replies:
                 for reply in replies:
                     self._decisions.reply(tx, reply, by=by)
                 return self._runs.claim_if_queued(
-                    tx, tx.go_on(tx.rows.task(task_id), by=by.name), supervisor
+                    tx, tx.go_on(tx.rows.task(task_id), by=by.name), supervisor, by=by
                 )
-            return self._runs.claim_if_queued(tx, self._resume_plainly(tx, task, by=by), supervisor)
+            return self._runs.claim_if_queued(
+                tx, self._resume_plainly(tx, task, by=by), supervisor, by=by
+            )
 
     def accept(self, task_id: str, *, by: Principal) -> Task:
         """Take an agent's last words for the end of its work: no process starts."""
@@ -333,15 +430,7 @@ class Tasks:
                 way_out=f'adjourn resume {task.id} "TEXT"',
             )
         self._require_session(tx.rows, task)
-        from adjourn.core.review import feedback_of  # seldom needed, and resuming is a hot path
-
-        wishes = [
-            ask
-            for ask in (tx.rows.asks(task.id) if task.spec.review else ())
-            if is_review(ask) and ask.state is AskState.ANSWERED and feedback_of(ask.reply)
-        ]
-        said = FollowUp(text=resumption.text or "", reviews=len(wishes))
-        FOLLOW_UPS.keep(tx.rows, task.id, [*(FOLLOW_UPS.read(tx.rows, task.id) or []), said])
+        add_follow_up(tx, task, resumption.text or "")
         move = Move.FOLLOW_UP if task.state is TaskState.SUCCEEDED else Move.RESUME
         return self._queue(tx, task, move, by=by)
 
@@ -361,9 +450,7 @@ class Tasks:
         if task.state in {TaskState.QUEUED, TaskState.WAITING}:
             return task
         if not allows(task.state, Move.RESUME):
-            raise Conflict(
-                f"task {task.id} is {task.state}: there is nothing to resume", way_out=_way_on(task)
-            )
+            raise _nothing_to_resume(tx.rows, task)
         self._require_session(tx.rows, task)
         return self._queue(tx, task, Move.RESUME, by=by)
 
@@ -381,12 +468,27 @@ class Tasks:
         return gate.enter(tx, tx.requeue(task, move, by=by.name), opening, by=by.name)
 
     def restart(
-        self, task_id: str, *, by: Principal, workspace: str, supervisor: str | None = None
+        self,
+        task_id: str,
+        *,
+        by: Principal,
+        workspace: str,
+        supervisor: str | None = None,
+        from_plan: FromPlan | None = None,
     ) -> Task:
-        """Queue a task from nothing, with a new session, or claim it at once. Its history stays."""
+        """Queue a task from nothing, with a new session, or claim it at once. Its history stays.
+
+        It does what it did, or what its plan says now.
+        """
+        opening = self._context.gate.opening(from_plan.spec) if from_plan else None
         with self._context.change() as tx:
             task = tx.rows.task(task_id)
             self._context.trust.authorise_change(tx.rows, by, "restart", task)
+            if task.spec.runner == SESSION_RUNNER:
+                raise Conflict(
+                    f"task {task.id} is a question to people: it has nothing to run",
+                    way_out=f"adjourn show {task.id}",
+                )
             state_after(task, Move.RESTART)
             self._require_certainty(tx.rows, task)
             tx.withdraw_asks(task)
@@ -396,9 +498,13 @@ class Tasks:
                 document.drop(tx.rows, task.id)
             begin_anew(tx, task)
             spec = msgspec.structs.replace(task.spec, workspace=workspace)
+            if from_plan and opening:
+                spec = gate.under_policy(tx, from_plan.spec, opening)
+                keep_begun(tx.rows, spec, Begun(task_id=task.id, words=from_plan.words))
+            tx.release_plan(task)
             fresh = tx.save(task, spec=spec, session_id=self._context.new_id())
             return self._runs.claim_if_queued(
-                tx, self._queue(tx, fresh, Move.RESTART, by=by), supervisor
+                tx, self._queue(tx, fresh, Move.RESTART, by=by), supervisor, by=by
             )
 
     def _require_certainty(self, view: View, task: Task) -> None:
@@ -485,6 +591,8 @@ class Tasks:
                 tx.withdraw_calls(task)
                 tx.cancel_children(task)
             stopped = tx.save(task, state=state, message=f"{state} by {by.name}", next_call=None)
+            if move is Move.PAUSE:
+                tx.hold_plan(stopped)
             tx.tell(stopped.id, f"task_{state}", by=by.name)
             tx.wake_parent(stopped)
             return stopped
@@ -525,6 +633,20 @@ class Tasks:
             tx.rows.forget_task(task_id)
 
 
+def record_of(view: View, path: str) -> Record:
+    """Return what was begun of a plan; of an unknown one, nothing."""
+    return PLAN.read(view, plan_key(path)) or Record(path=path)
+
+
+def keep_begun(rows: Change, spec: Spec, begun: Begun) -> None:
+    """Keep which task was begun for an item of a plan, found by the plan and by the item's id."""
+    path, item = spec.plan or "", spec.item or ""
+    record = record_of(rows, path)
+    items = {**record.items, item: begun}
+    PLAN.keep(rows, msgspec.structs.replace(record, items=items), plan_key(path))
+    ITEM.keep(rows, {**(ITEM.read(rows, item) or {}), path: begun.task_id}, item)
+
+
 def _can_follow_up(task: Task) -> bool:
     """Return whether a text of a resume is for the agent itself, not the answer to a question."""
     return task.spec.is_driven and task.state in {TaskState.SUCCEEDED, TaskState.PAUSED}
@@ -557,6 +679,14 @@ def _require_newest(view: View, task: Task, *, named: str) -> None:
     if run and newest and run.number != newest.number:
         sentence = f"checkpoint {run.checkpoint_id} is not the newest of task {task.id}"
         raise StaleCheckpoint(sentence, way_out=f"adjourn resume {newest.checkpoint_id}")
+
+
+def _nothing_to_resume(view: View, task: Task) -> Conflict:
+    """Return the refusal of a resume that came too late, or at the wrong time."""
+    first = who_was_first(view, task) if task.state is TaskState.RUNNING or task.runs > 1 else ""
+    return Conflict(
+        f"task {task.id} is {task.state}: there is nothing to resume{first}", way_out=_way_on(task)
+    )
 
 
 def _way_on(task: Task) -> str:

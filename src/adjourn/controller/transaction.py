@@ -1,5 +1,6 @@
 """What every change is made of: tasks, runs, calls and asks, moved inside one transaction."""
 
+from collections.abc import Sequence
 from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
@@ -23,8 +24,9 @@ from adjourn.core.call import (
     command_body,
     command_of,
     digest_of,
+    require_readable,
 )
-from adjourn.core.errors import Conflict, MoveRefused, NotFound
+from adjourn.core.errors import Conflict, MoveRefused, NotFound, UnreadableRow
 from adjourn.core.states import (
     ENDED,
     AskMove,
@@ -39,6 +41,7 @@ from adjourn.core.states import (
     call_after,
 )
 from adjourn.core.task import (
+    SESSION_RUNNER,
     OnRejection,
     Run,
     RunState,
@@ -147,6 +150,27 @@ class Transaction:
         }
         self.rows.append(Event(task_id=task_id, kind=kind, by=by, at=self.now, facts=known))
 
+    # --- plans ------------------------------------------------------------------------------------
+
+    def hold_plan(self, task: Task) -> None:
+        """Keep workers from starting tasks of the plan that a task belongs to, if any."""
+        self._keep_hold(task, is_held=True)
+
+    def release_plan(self, task: Task) -> None:
+        """Let workers start tasks of the plan again: somebody goes on with it."""
+        self._keep_hold(task, is_held=False)
+
+    def _keep_hold(self, task: Task, *, is_held: bool) -> None:
+        if task.spec.plan is None:
+            return
+        # Most tasks belong to no plan (bench start)
+        from adjourn.core.kept_documents import PLAN, plan_key
+
+        key = plan_key(task.spec.plan)
+        record = PLAN.read(self.rows, key)
+        if record and record.is_held is not is_held:
+            PLAN.keep(self.rows, msgspec.structs.replace(record, is_held=is_held), key)
+
     # --- tasks ------------------------------------------------------------------------------------
 
     def enqueue(self, task: Task, move: Move, *, by: str) -> Task:
@@ -194,15 +218,30 @@ class Transaction:
                 call = call_asked_about(self.rows, ask)
                 if call is None or call.tool == COMMAND:
                     return self._refuse(task, ask, ask.settlement, by=by)
-        return task if is_blocked(self.rows, task) else self.enqueue(task, Move.SETTLE, by=by)
+        if is_blocked(self.rows, task):
+            return task
+        if task.spec.runner == SESSION_RUNNER:
+            return self._close_session(task, asks, by=by)
+        return self.enqueue(task, Move.SETTLE, by=by)
+
+    def _close_session(self, task: Task, asks: Sequence[Ask], *, by: str) -> Task:
+        """End a task that only held a question: its answer is all that there is to do."""
+        run = self.rows.run(task.id, task.runs)
+        self.save_run(run, state=RunState.SUCCEEDED, paused_at=None, pause_reason=None)
+        answers = [ask.reply or "" for ask in asks if ask.state is AskState.ANSWERED]
+        state = after(task.state, Move.ACCEPT)
+        closed = self.save(task, state=state, message="\n".join(answers), next_call=None)
+        self.tell(closed.id, "task_answered", by=by)
+        self.wake_parent(closed)
+        return closed
 
     def _apply_review(self, task: Task, ask: Ask, settled: Settlement, *, by: str) -> Task:
         """Do what a reviewer said of the work: it has succeeded, goes on, or has failed."""
         # Loaded here: most work is not reviewed, and `answer` is a hot path
-        from adjourn.core.review import Approved, ChangesRequested, TurnedDown, review_of
+        from adjourn.core.review import ChangesRequested, TurnedDown, WorkApproved, review_of
 
         match review_of(settled.reply) if settled.state is AskState.ANSWERED else None:
-            case Approved():
+            case WorkApproved():
                 run = self.rows.run(task.id, task.runs)
                 self.save_run(run, state=RunState.SUCCEEDED, paused_at=None, pause_reason=None)
                 accepted = self.save(task, state=after(task.state, Move.ACCEPT))
@@ -572,6 +611,18 @@ def call_asked_about(view: View, ask: Ask) -> Call | None:
     """Return the call that an ask is about; a question is about none."""
     number = number_of_call(ask)
     return None if number is None else view.call(ask.task_id, number)
+
+
+def readable_call(view: View, ask: Ask) -> Call | None:
+    """Return the same, or None if it cannot be read; that is noted."""
+    try:
+        call = call_asked_about(view, ask)
+        if call:
+            require_readable(call)
+    except UnreadableRow as error:
+        error.note_in(view.unreadable)
+        return None
+    return call
 
 
 def approval_of(view: View, call: Call) -> ApprovalAsk | None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from adjourn.controller.transaction import approved_command
+from adjourn.controller.transaction import approved_command, parent_of
 from adjourn.core.ask import ApprovalAsk, Ask, Principal, Reply, Verb
 from adjourn.core.authority.scopes import (
+    AGENT,
     Level,
     Rights,
     level_of,
@@ -15,14 +16,14 @@ from adjourn.core.authority.scopes import (
 )
 from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, command_of
 from adjourn.core.errors import AdjournError, NotAllowed
-from adjourn.core.task import Task, task_of_run
-from adjourn.core.trail.receipt import Receipt, receipt_of
+from adjourn.core.task import SESSION_RUNNER, Task, task_of_run
+from adjourn.core.trail.events import Receipt, receipt_of
 from adjourn.ports.store import Change, View
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:  # starting is a hot path: decisions need none of what these bring along
-    from adjourn.ports.world import Authoriser
+    from adjourn.ports.world import Authoriser, Clock
 
 _EVENTS_PER_REPLY = 2  # at most so many are written with the one that settles an ask
 
@@ -30,8 +31,9 @@ _EVENTS_PER_REPLY = 2  # at most so many are written with the one that settles a
 class Trust:
     """Asks the authoriser, which knows the scopes. An authoriser that fails has denied."""
 
-    def __init__(self, authoriser: "Authoriser") -> None:
+    def __init__(self, authoriser: "Authoriser", now: "Clock") -> None:
         self._authoriser = authoriser
+        self._now = now
 
     def caller(self) -> str:
         """Return the name of the caller, as the channel says."""
@@ -83,6 +85,8 @@ class Trust:
         So no run can begin between the check and the change.
         """
         self.authorise(by, verb, task)
+        if task:
+            self.require_subtree(rows, by, verb, task.id)
         self.require_outside(rows, by, verb)
         self.note_place(rows, by)
 
@@ -90,10 +94,41 @@ class Trust:
         """Remember from where the store is used, unless a run of it is alive."""
         self._authoriser.note_place(rows, by)
 
+    def require_subtree(self, view: View, by: Principal, verb: str, task_id: str) -> None:
+        """Refuse an agent that started neither this task nor one above it.
+
+        A delegation names an agent for a task and all below it. A question to people is for people.
+        """
+        if by.kind != AGENT:
+            return
+        # Only agents need it, and deciding is a hot path
+        from adjourn.core.kept_documents import DELEGATIONS
+
+        given = {
+            one.task for one in DELEGATIONS.read(view) or () if one.holds_for(by.name, self._now())
+        }
+        current: Task | None = view.task(task_id)
+        way_out = f"adjourn show {task_id}"
+        if current and current.spec.runner == SESSION_RUNNER and verb != "cancel":
+            raise NotAllowed(
+                f"{by.name} may not {verb} task {task_id}: it is a question to people",
+                way_out=way_out,
+            )
+        while current:
+            is_own_child = by.inside_run and current.parent_task == task_of_run(by.inside_run)
+            if is_own_child or current.id in given or view.requester(current.id) == by.name:
+                return
+            current = parent_of(view, current)
+        raise NotAllowed(
+            f"{by.name} may not {verb} task {task_id}: it started neither it nor a task above it",
+            way_out=way_out,
+        )
+
     def weigh(
         self, view: View, ask: Ask, verb: Verb, *, by: Principal, override: str | None = None
     ) -> Level:
         """Return the level of trust of a reply, or refuse one that would not count."""
+        self.require_subtree(view, by, verb, ask.task_id)
         requester, rights = view.requester(ask.task_id), self.rights(by)
         if isinstance(ask, ApprovalAsk) and verb is Verb.APPROVE:
             refuse_terms(

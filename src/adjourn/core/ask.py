@@ -1,12 +1,12 @@
 """One thing that a person must settle, and the reply that settles it."""
 
 from enum import StrEnum
+from hashlib import sha256
 from typing import ClassVar, TypeAlias, TypeGuard, assert_never
 
 import msgspec
 
 from adjourn.core.call import call_name
-from adjourn.core.digest import sha256
 from adjourn.core.errors import AlreadySettled
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds
@@ -61,23 +61,15 @@ class Verdict(StrEnum):
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """Who acts, as the channel says; never as a field of the message says."""
 
-    name: str  # `uid:N`, `db:LOGIN`, `key:NAME`, `webhook:NAME`, `file:uid:N`
+    name: str  # KIND:NAME, where the kind is one of core.authority.scopes.KINDS
     inside_run: str | None = None
+    # The user or login of the process that speaks for it, where that is not itself the principal
+    through: str | None = None
 
     @property
-    def is_user(self) -> bool:
-        """Whether it is a user of this machine, or of a shared database, at a command line."""
-        return self.name.startswith(("uid:", "db:"))
-
-    @property
-    def is_signer(self) -> bool:
-        """Whether it is known by a signature that was verified."""
-        return self.name.startswith("key:")
-
-    @property
-    def is_human(self) -> bool:
-        """Whether a person is taken to be there; what is part of a run is none."""
-        return (self.is_user or self.is_signer) and self.inside_run is None
+    def kind(self) -> str:
+        """What stands before the colon of its name."""
+        return self.name.partition(":")[0]
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -282,7 +274,7 @@ def question_of(
 
     Such a question is found again by its text, as it was before keys were digests.
     """
-    name = key or f"q_{sha256(prompt.encode('utf-8', 'surrogatepass')).hex()[:12]}"
+    name = key or f"q_{sha256(prompt.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
     return Question(
         prompt=prompt,
         key=name,

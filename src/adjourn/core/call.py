@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any, Self
 
 import msgspec
 
-from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, UnreadableRow
 from adjourn.core.states import CallState
 from adjourn.core.task import ProcessId
@@ -92,12 +92,12 @@ def call_name(number: int | None, label: str | None) -> str:
 
 def digest_of(body: bytes) -> str:
     """Return the digest that a decision binds to."""
-    return sha256(body).hex()
+    return sha256(body).hexdigest()
 
 
 def slot_of(session_id: str, key: str, occurrence: int) -> str:
     """Name the n-th thing of that key in a session, however often the process starts again."""
-    return sha256(canonical([session_id, portable(key), occurrence])).hex()[:32]
+    return sha256(canonical([session_id, portable(key), occurrence])).hexdigest()[:32]
 
 
 def command_body(command: Command) -> bytes:

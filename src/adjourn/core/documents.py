@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Any, Literal, assert_never
 
 import msgspec
 
-from adjourn.core.agent.calls import Look, Report, Spent, files_of
+from adjourn.core.agent.calls import Report, SessionCheck, Spent, files_of
 from adjourn.core.ask import (
     ApprovalAsk,
     Approver,
@@ -62,10 +63,21 @@ class QuestionDoc(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
 
 
+class PauseType(StrEnum):
+    """Why a task is paused: why its run left, or that it waits for tasks which the run started."""
+
+    TOOL_APPROVAL_REQUIRED = "tool_approval_required"
+    INPUT_REQUIRED = "input_required"
+    USER_INTERRUPT = "user_interrupt"
+    UNAVAILABLE = "unavailable"
+    LIMIT_REACHED = "limit_reached"
+    WAITING_ON = "waiting_on"
+
+
 class ReasonDoc(msgspec.Struct, frozen=True, kw_only=True):
     """Why a run left."""
 
-    type: PauseReason
+    type: PauseType
     pending_tool_calls: tuple[ToolCall, ...] = ()
     questions: tuple[QuestionDoc, ...] = ()
 
@@ -134,7 +146,7 @@ class ResumabilityDoc(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the session of an agent can still go on where it left, and what was checked."""
 
     can_be_resumed: bool
-    looks: tuple[Look, ...]
+    looks: tuple[SessionCheck, ...]
     way_out: str | None
 
 
@@ -186,7 +198,7 @@ class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: str
     updated_at: str
     paused_at: str | None = None
-    pause_reason: PauseReason | None = None
+    pause_reason: PauseType | None = None
     resumed_from_run_id: str | None = None
     restart_of_run_id: str | None = None
     superseded_by_run_id: str | None = None
@@ -195,6 +207,9 @@ class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signal: int | None = None
     message: str | None = None
     usage: Spent | None = None
+    # Of a task of a plan: the plan, and the task's own id in it
+    plan: str | None = None
+    plan_task_id: str | None = None
 
 
 class ItemDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -232,7 +247,7 @@ _NOT_A_PERSONS = frozenset({PauseReason.UNAVAILABLE, PauseReason.LIMIT_REACHED})
 
 def manifest_of(scene: Scene, *, hint: str) -> Manifest:
     """Say how a task stands; `hint` is the command that goes on."""
-    task, run = scene.task, scene.run
+    task, run, report = scene.task, scene.run, scene.report
     manifest = Manifest(
         outcome=_OUTCOMES[task.state],
         task_id=task.id,
@@ -241,7 +256,9 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         session_id=(run.session_ref if run else None) or task.session_id,
         state=task.state,
         waiting_on=scene.waiting_on,
-        usage=_usage(scene.report),
+        usage=UsageDoc(run=report.spent, task=report.task or report.spent)
+        if report
+        else msgspec.UNSET,
         asks=tuple(
             ask_doc(
                 ask,
@@ -275,10 +292,6 @@ def _call_doc(call: Call, scene: Scene) -> CallDoc:
         fate=Fate.NOT_MADE if is_unmade else Fate(call.state.value),
         arguments=arguments_of(call.body) if is_unmade else msgspec.UNSET,
     )
-
-
-def _usage(report: Report | None) -> UsageDoc | msgspec.UnsetType:
-    return UsageDoc(run=report.spent, task=report.task or report.spent) if report else msgspec.UNSET
 
 
 def _paused(manifest: Manifest, scene: Scene, *, hint: str) -> Manifest:
@@ -316,17 +329,17 @@ def _reason(scene: Scene) -> ReasonDoc:
                 questions.append(QuestionDoc(question_id=ask.id, text=ask.prompt, choices=()))
             case _:
                 assert_never(ask)
+    if scene.task.state is TaskState.PAUSED:
+        kind = PauseType(pause_cause(scene.task, scene.run))
+    elif scene.waiting_on and not scene.open_asks:
+        kind = PauseType.WAITING_ON
+    else:
+        kind = PauseType.TOOL_APPROVAL_REQUIRED if calls else PauseType.INPUT_REQUIRED
     return ReasonDoc(
-        type=_reason_type(scene, has_approvals=bool(calls)),
+        type=kind,
         pending_tool_calls=tuple(calls),
         questions=tuple(questions),
     )
-
-
-def _reason_type(scene: Scene, *, has_approvals: bool) -> PauseReason:
-    if scene.task.state is TaskState.PAUSED:
-        return pause_cause(scene.task, scene.run)
-    return PauseReason.TOOL_APPROVAL_REQUIRED if has_approvals else PauseReason.INPUT_REQUIRED
 
 
 def pause_cause(task: Task, run: Run | None) -> PauseReason:
@@ -411,7 +424,7 @@ def _moment(at: int | None) -> str | None:
     return None if at is None else stamp(at)
 
 
-def resumability_doc(looks: Sequence[Look], *, restart: str) -> ResumabilityDoc | None:
+def resumability_doc(looks: Sequence[SessionCheck], *, restart: str) -> ResumabilityDoc | None:
     """Describe what a resume would find.
 
     `restart` is the command that helps where it would fail.
@@ -439,7 +452,7 @@ def run_doc(
         created_at=stamp(run.created_at),
         updated_at=stamp(run.updated_at),
         paused_at=stamp(run.paused_at) if run.paused_at is not None else None,
-        pause_reason=run.pause_reason,
+        pause_reason=_run_reason(run),
         resumed_from_run_id=_other(run, run.resumed_from),
         restart_of_run_id=_other(run, run.restart_of),
         superseded_by_run_id=_other(run, run.superseded_by),
@@ -448,7 +461,16 @@ def run_doc(
         signal=run.signal,
         message=run.message,
         usage=report.spent if report else None,
+        plan=task.spec.plan,
+        plan_task_id=task.spec.item,
     )
+
+
+def _run_reason(run: Run) -> PauseType | None:
+    """Return why a run left. One that waits for other tasks has no reason of its own."""
+    if run.pause_reason:
+        return PauseType(run.pause_reason)
+    return PauseType.WAITING_ON if run.state is RunState.WAITING else None
 
 
 def is_resumable(task: Task, run: Run) -> bool:
@@ -517,3 +539,22 @@ def json_escape(char: str) -> str:
     """Spell a character as JSON does, by its code units."""
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def task_doc(task: Task, *, calls_not_made: int) -> dict[str, object]:
+    """Return a task as a list has it."""
+    return {
+        "task_id": task.id,
+        "state": task.state,
+        "runner": task.spec.runner,
+        "argv": [spelled(word) for word in task.spec.argv],
+        "prompt": task.spec.prompt,
+        "workspace": spelled(task.spec.workspace),
+        "runs": task.runs,
+        "session_id": task.session_id,
+        "parent_run_id": task.spec.parent_run,
+        "created_at": stamp(task.created_at),
+        "updated_at": stamp(task.updated_at),
+        "message": task.message,
+        "calls_not_made": calls_not_made,
+    }

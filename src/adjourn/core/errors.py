@@ -130,7 +130,7 @@ class WorkspaceBusy(Conflict):
     code = "workspace_busy"
 
 
-class Item:
+class ReplyResult:
     """One of several replies: what it is to, what would come of it, and why nothing does."""
 
     def __init__(self, ask_id: str, *, result: str, error: AdjournError | None) -> None:
@@ -147,7 +147,7 @@ class NothingRecorded(Conflict):
 
     code = "nothing_recorded"
 
-    items: Sequence[Item] = ()
+    items: Sequence[ReplyResult] = ()
 
     @property
     def why(self) -> str:
@@ -155,7 +155,7 @@ class NothingRecorded(Conflict):
         return "; ".join(item.error.sentence for item in self.items if item.error) or self.sentence
 
     @classmethod
-    def of(cls, items: Sequence[Item]) -> "NothingRecorded":
+    def of(cls, items: Sequence[ReplyResult]) -> "NothingRecorded":
         """Tell of each item whether it fits."""
         refused = [item.error for item in items if item.error]
         error = cls(

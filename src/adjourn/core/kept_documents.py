@@ -3,21 +3,22 @@
 A task, or the store, keeps a document under a name. Every name is declared here, and nowhere else,
 with how its value becomes bytes and is read from them. Documents of `bytes` belong to parts that
 core does not know: those encode them themselves. (One is declared elsewhere: `places`, in
-core.namespaces, which short commands read.)
+process.ancestry, which short commands read.)
 """
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from adjourn.core.agent.calls import CallResult, Report
 from adjourn.core.ask import AskReason
+from adjourn.core.authority.delegation import Delegation
 from adjourn.core.authority.signed import Signed
 from adjourn.core.call import Call
 from adjourn.core.clarification import Clarification
 from adjourn.core.diffstat import Noted
-from adjourn.core.digest import sha256
 from adjourn.core.errors import UnreadableRow
 from adjourn.core.plan.plan import Record
 from adjourn.core.resumption import FollowUp
@@ -163,6 +164,7 @@ FOLLOW_UPS = _json("follow_ups", list[FollowUp])  # what people said to an agent
 BEGAN = _number("began")  # how many messages belong to sessions before the last restart
 HEAD = _raw("head")  # what its workspace had checked out at a pause (supervision.workspace_notes)
 BEFORE = _raw("before")  # its workspace before it began (workspace.sketch)
+LEFT = _raw("left:")  # and a run's number: its workspace when that run ended (workspace.sketch)
 CHANGES = _json("changes", Noted)  # what it changed, when its work was done
 
 
@@ -170,6 +172,7 @@ CHANGES = _json("changes", Noted)  # what it changed, when its work was done
 
 SESSION = _raw("session")  # a copy of the file in which a provider keeps its session
 CLAUDE = _raw("claude")  # what a driver knows of its session (runners.claude.memory)
+ACP = _raw("acp")  # (runners.acp.memory)
 CODEX = _raw("codex")  # (runners.codex.memory)
 TOOLS = _raw("tools")  # the tools that others bring (runners.agent.driver)
 UNMADE = _raw("unmade")  # calls of the agent that were not made (runners.agent.calls)
@@ -181,12 +184,22 @@ POLICY = SharedDocument("policy:", bytes, bytes)  # and its digest
 PLAN = SharedDocument(
     "plan:", msgspec.json.encode, lambda body: msgspec.json.decode(body, type=Record)
 )
+# And the id of an item: the newest task that was begun for it, by the path of its plan
+ITEM = SharedDocument(
+    "item:", msgspec.json.encode, lambda body: msgspec.json.decode(body, type=dict[str, str])
+)
 # And the digest of its path. It is never kept: whoever reads it holds it, so that of two tasks of
 # plans that begin at the same moment one waits for the other.
 WORKSPACE = SharedDocument("workspace:", bytes, bytes)
+# For which tasks agents may decide that did not start them
+DELEGATIONS: SharedDocument[tuple[Delegation, ...]] = SharedDocument(
+    "delegations",
+    msgspec.json.encode,
+    lambda body: msgspec.json.decode(body, type=tuple[Delegation, ...]),
+)
 USED_ONCE = SharedDocument("", bytes, bytes)  # and the name of a decision that counts once
 
 
 def plan_key(path: str) -> str:
     """Return the key of a plan, which is known by its path."""
-    return sha256(path.encode()).hex()
+    return sha256(path.encode()).hexdigest()

@@ -74,6 +74,7 @@ _BUILT_IN: tuple[tuple[tuple[str, ...], str], ...] = (
     (("hvs.", "hvb."), r"\bhv[sb]\.[A-Za-z0-9_-]{20,}"),
     (("eyj",), r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"),
     (("bearer", "basic"), r"(?i)\b(?:bearer|basic)[ \t]+([A-Za-z0-9._~+/=-]{12,})"),
+    (("-u ", "--user "), r"(?<!\S)(?:-u|--user)[ \t]+[^\s:]+:(?![0-9]+\b)([^\s\"'‹]{4,})"),
     (("://",), r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/@:\"'?#]*:([^\s/@\"']+)@"),
     (_SECRETIVE_HINTS, rf"(?i)(?<![A-Za-z0-9]){_NAME}[\"']?[ \t]*=[ \t]*({_VALUE}{{5,}})"),
     (_SECRETIVE_HINTS, rf"(?i)(?<![A-Za-z0-9]){_NAME}[ \t]*[=:][ \t]*'([^'\n]{{4,}})'"),
@@ -84,6 +85,11 @@ _BUILT_IN: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (_SECRETIVE_HINTS, rf"(?i)(?<![A-Za-z0-9]){_NAME}[ \t]*:[ \t]*(?=[^\s]*[0-9])({_VALUE}{{7,}})"),
     (_SECRETIVE_HINTS, rf"(?i)(?<![A-Za-z0-9]){_NAME}[\"'][ \t]*:[ \t]*[\"']([^\"']{{4,}})[\"']"),
+    # Quotes inside of quotes, as a shell's command line or JSON inside of JSON spells them
+    (
+        _SECRETIVE_HINTS,
+        rf"(?i)(?<![A-Za-z0-9]){_NAME}[\"'\\]*[ \t]*[=:][ \t]*[\"'\\]{{2,8}}([^\s\"'\\‹]{{4,}})",
+    ),
     (_SECRETIVE_HINTS, rf"(?i)(?<![A-Za-z0-9_])--?{_NAME}[ \t]+[\"']?({_VALUE}{{5,}})"),
 )
 
@@ -142,7 +148,8 @@ class Redactor:
         return [self._word(word, after=before) for before, word in pairs]
 
     def _word(self, word: str, *, after: str) -> str:
-        if word and not word.startswith("-") and _is_secretive_option(after):
+        is_secret = after.startswith("-") and _is_secretive(after.lstrip("-"))
+        if word and not word.startswith("-") and is_secret:
             return word if _MARK.fullmatch(word) else mark(word)
         name, equals, given = word.partition("=")
         if equals and given and _is_secretive(name.lstrip("-")) and not _MARK.search(given):
@@ -210,7 +217,7 @@ class Redactor:
         return msgspec.structs.replace(
             scene,
             task=self.task(scene.task),
-            run=self._with_message(scene.run) if scene.run else None,
+            run=self.run(scene.run) if scene.run else None,
             report=self._with_message(scene.report) if scene.report else None,
             asks=tuple(self.ask(ask) for ask in scene.asks),
             calls={number: self.call(call) for number, call in scene.calls.items()},
@@ -233,6 +240,10 @@ class Redactor:
         )
         return self._with_message(msgspec.structs.replace(task, spec=spec))
 
+    def run(self, run: Run) -> Run:
+        """Return a run as it may leave the store."""
+        return self._with_message(run)
+
     def ask(self, ask: Ask) -> Ask:
         """Return an ask as it may leave the store."""
         settled = ask.settlement
@@ -245,7 +256,7 @@ class Redactor:
                     clean, key=self._key(clean.key), manifest=self._optional(clean.manifest)
                 )
             case QuestionAsk():
-                choices = tuple(self.text(choice) for choice in clean.choices)
+                choices = tuple(self.words(clean.choices))
                 return msgspec.structs.replace(clean, key=self._key(clean.key), choices=choices)
             case UncertainAsk():
                 return clean
@@ -273,10 +284,6 @@ class Redactor:
 
 def _is_secretive(name: str) -> bool:
     return _compiled(rf"(?i){_NAME}").fullmatch(name) is not None
-
-
-def _is_secretive_option(word: str) -> bool:
-    return word.startswith("-") and _is_secretive(word.lstrip("-"))
 
 
 def _covered(match: re.Match[str]) -> str:

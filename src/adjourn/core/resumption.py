@@ -25,6 +25,7 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     limits: dict[str, str] = {}  # of the built-in agent, from now on
     override: str | None = None
+    digests: dict[str, str] = {}  # of the calls that were shown, by the id of the ask
 
     @property
     def decides(self) -> bool:
@@ -40,8 +41,15 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
 PLAIN = Resumption()
 
 
+# How a text begins that tells an agent of tasks which its tools started
+TASKS_ENDED = "## TASKS THAT YOU STARTED HAVE ENDED"
+
+
 class FollowUp(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person said to an agent that had left, and how many reviews came before it."""
+    """What an agent that had left is told, and how many reviews came before it.
+
+    A person said it, or it tells what came of what the agent had left open.
+    """
 
     text: str
     reviews: int = 0
@@ -105,7 +113,13 @@ def _decision(resumption: Resumption, ask: Ask, *, approved: set[str], rejected:
     is_approved = ask.id in approved or (resumption.approve_all and ask.id not in rejected)
     if is_approved:
         override = msgspec.UNSET if resumption.override is None else resumption.override
-        return Reply(ask_id=ask.id, verb=Verb.APPROVE, text=resumption.value, override=override)
+        return Reply(
+            ask_id=ask.id,
+            verb=Verb.APPROVE,
+            text=resumption.value,
+            override=override,
+            digest=resumption.digests.get(ask.id),
+        )
     return Reply(ask_id=ask.id, verb=Verb.REJECT, text=resumption.reason)
 
 

@@ -14,7 +14,7 @@ WANTS_CHANGES = "A person looked at your work and wants changes:"  # begins what
 CHOICES = (APPROVE, APPROVE_AND_STOP, f"{REQUEST_CHANGES}: TEXT", REJECT)
 
 
-class Approved(msgspec.Struct, frozen=True):
+class WorkApproved(msgspec.Struct, frozen=True):
     """The work is good; whoever executes the plan goes on, or stops here."""
 
     stops: bool
@@ -32,7 +32,7 @@ class TurnedDown(msgspec.Struct, frozen=True):
     reason: str | None
 
 
-Review = Approved | ChangesRequested | TurnedDown
+Review = WorkApproved | ChangesRequested | TurnedDown
 
 
 def review_of(text: str | None) -> Review | None:
@@ -44,9 +44,9 @@ def review_of(text: str | None) -> Review | None:
     words = rest.strip()
     match word.strip(), words:
         case ("approve", ""):
-            return Approved(stops=False)
+            return WorkApproved(stops=False)
         case ("approve and stop", ""):
-            return Approved(stops=True)
+            return WorkApproved(stops=True)
         case ("request changes", feedback) if feedback:
             return ChangesRequested(feedback)
         case ("reject", reason):

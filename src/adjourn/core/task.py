@@ -16,7 +16,9 @@ class ProcessId(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Milliseconds = int
+WHOLE_ID = 26  # characters of an id of a task or an ask
 DEFAULT_POOL = "default"
+SESSION_RUNNER = "session"  # the runner of a task that only holds a question to people
 DEFAULT_GRACE = 5.0  # seconds
 TRIES = 3  # starts that do not happen, before a task has failed
 

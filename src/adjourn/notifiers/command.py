@@ -19,13 +19,13 @@ from adjourn.ports.notifier import (
 )
 
 
-class _Keys(msgspec.Struct, forbid_unknown_fields=True):
+class _CommandKeys(msgspec.Struct, forbid_unknown_fields=True):
     command: tuple[str, ...]
 
 
 def prepare(values: Mapping[str, Any], settings: NotifierSettings) -> PreparedNotifier:
     """Return the notifier that a table describes."""
-    argv = read_keys(values, _Keys).command
+    argv = read_keys(values, _CommandKeys).command
     if not argv[0] or any("\0" in word for word in argv):
         raise BadTable("`command` must name a program, and no word of it may hold a NUL")
     return PreparedNotifier(

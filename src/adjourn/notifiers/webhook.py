@@ -24,13 +24,13 @@ _TAKEN = range(200, 300)
 _MOVED = range(300, 400)
 
 
-class _Keys(msgspec.Struct, forbid_unknown_fields=True):
+class _WebhookKeys(msgspec.Struct, forbid_unknown_fields=True):
     webhook: str
 
 
 def prepare(values: Mapping[str, Any], settings: NotifierSettings) -> PreparedNotifier:
     """Return the notifier that a table describes."""
-    text = read_keys(values, _Keys).webhook
+    text = read_keys(values, _WebhookKeys).webhook
     url = _usable_url(text)
     return PreparedNotifier(
         notifier=WebhookNotifier(text, key=settings.secret(), timeout=settings.timeout),

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.errors import Misuse
 from adjourn.core.task import Spec
 from adjourn.ports.drive import Drive
@@ -85,7 +85,9 @@ class RunnerKind(msgspec.Struct, frozen=True, kw_only=True):
     exits: str = ""  # makes the Runner of ports/world that knows what its exits mean, if not ours
     # Whether its process only reads: whatever has an effect is started by adjourn
     is_read_only: bool = False
+    has_agents: bool = False  # whether `NAME:AGENT` names one of several agents that it can run
     makes_calls: bool = True  # whether the agent makes the calls that are let through itself
+    is_startable: bool = True  # whether `run` and plans may name it
 
     @property
     def has_session(self) -> bool:
@@ -128,9 +130,9 @@ class RunnerKind(msgspec.Struct, frozen=True, kw_only=True):
         changed: bytes = load(self.limits)(setup, given)
         return changed
 
-    def check_session(self, spec: Spec, session: LeftSession) -> Iterator[Look]:
+    def check_session(self, spec: Spec, session: LeftSession) -> Iterator[SessionCheck]:
         """Say what a resume needs, and whether it is there. It changes nothing."""
-        found: Iterator[Look] = load(self.session_check)(spec, session)
+        found: Iterator[SessionCheck] = load(self.session_check)(spec, session)
         return found
 
     def diagnose(self, environment: Mapping[str, str], *, workspace: str) -> str | None:

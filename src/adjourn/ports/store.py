@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from adjourn.core.ask import Ask
+from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call
 from adjourn.core.errors import UnreadableRow
 from adjourn.core.states import CallState, TaskState
@@ -44,7 +44,7 @@ class View(Protocol):
         """Return the task, or raise NotFound."""
         ...
 
-    def foresee(self, task_id: str) -> None:
+    def read_ahead(self, task_id: str) -> None:
         """Announce that a task's calls, asks and last run are needed: they can be read at once."""
         ...
 
@@ -138,9 +138,22 @@ class View(Protocol):
         ...
 
     def open_asks(
-        self, *, limit: int, after: str | None = None, awake_at: Milliseconds | None = None
+        self,
+        *,
+        limit: int,
+        after: str | None = None,
+        before: str | None = None,
+        awake_at: Milliseconds | None = None,
     ) -> list[Ask]:
         """Return open asks of all tasks, oldest first, those after the given one.
+
+        Or those right before another one, as far as the limit goes. Without those snoozed at a
+        moment.
+        """
+        ...
+
+    def open_ask_ids(self, *, awake_at: Milliseconds | None = None) -> list[tuple[str, AskKind]]:
+        """Return the ids and kinds of all open asks, in the order of `open_asks`.
 
         Without those snoozed at a moment.
         """
@@ -202,7 +215,7 @@ class View(Protocol):
         """Return the first event of a task; None where there is none, or it cannot be read."""
         ...
 
-    def told(self, task_id: str, *, limit: int) -> list[Event]:
+    def newest_events(self, task_id: str, *, limit: int) -> list[Event]:
         """Return the last events of a task, newest first, this transaction's included; -1 is all.
 
         What cannot be read is left out: nothing is let through because of it.
@@ -266,7 +279,7 @@ class Change(View, Protocol):
         """Raise Outdated if the run's supervisor does not have its task any more."""
         ...
 
-    def wrest(self, run: Run, *, only_if_over: bool) -> None:
+    def take_over(self, run: Run, *, only_if_over: bool) -> None:
         """Take the task from the run's supervisor for good.
 
         Or raise Outdated if its lease should be over and is not.

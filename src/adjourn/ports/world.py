@@ -10,15 +10,14 @@ from adjourn.core.authority.scopes import Rights
 from adjourn.core.call import Call, Command
 from adjourn.core.outcome import Exit, Outcome, Standing
 from adjourn.core.policy.judgement import Effect, Judgement
-from adjourn.core.policy.opening import Obstacle, Opening, OwnAsk
-from adjourn.core.policy.surroundings import Surroundings
+from adjourn.core.policy.opening import Obstacle, Opening, OwnAsk, Surroundings
 from adjourn.core.task import Milliseconds, ProcessId, Spec, Task
 from adjourn.core.trail.reason import Grounds
 from adjourn.ports.store import Change, View
 
 Clock = Callable[[], Milliseconds]
 NewId = Callable[[], str]
-Look = Callable[[Command], Surroundings]  # a command in; what it depends on, as it is now, out
+Observe = Callable[[Command], Surroundings]  # a command in; what it depends on, as it is now, out
 
 
 class Supervisors(Protocol):
@@ -160,7 +159,7 @@ class Gate(Protocol):
     """
 
     def opening(self, spec: Spec) -> Opening:
-        """Look at a new task's command and judge it, or raise BadPolicy.
+        """Observe at a new task's command and judge it, or raise BadPolicy.
 
         Where a policy is wrong, nothing runs.
         """

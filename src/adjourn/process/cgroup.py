@@ -5,13 +5,11 @@ No fork leaves it, and one write kills all that is in it.
 
 import contextlib
 import os
-import re
 import time
 from typing import Self
 
-from adjourn.process.identity import look_at
+from adjourn.process.identity import SHIM_GROUP, look_at, membership
 
-_NAME = re.compile(r"adjourn-(?P<pid>\d+)-(?P<start_time>\d+)")
 _MOUNTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 _PATIENCE = 0.5  # seconds; the kernel needs a moment to see off the last member
 _PAUSE = 0.001
@@ -33,31 +31,15 @@ def usable_folder() -> str | None:
     return next((folder for folder in folders if os.access(folder, os.W_OK)), None)
 
 
-def membership(pid: int | str) -> str | None:
-    """Return the control group of a process as the kernel writes it, or None if it has none."""
-    try:
-        with open(f"/proc/{pid}/cgroup", encoding="utf-8") as lines:
-            return next((line[3:].rstrip("\n") for line in lines if line.startswith("0::")), None)
-    except (OSError, UnicodeDecodeError):
-        return None
-
-
 def name_of(pid: int, start_time: int) -> str:
     """Return the name of a shim's control group."""
     return f"adjourn-{pid}-{start_time}"
 
 
-def enclosing_group() -> str | None:
-    """Return the control group of a shim that this process is in, if any, by its name."""
-    return next(
-        (name for name in (membership("self") or "").split("/") if _NAME.fullmatch(name)), None
-    )
-
-
 def remove_stale(folder: str) -> None:
     """Remove the groups that killed shims left, unless somebody is still in there."""
     for name in os.listdir(folder):
-        maker = _NAME.fullmatch(name)
+        maker = SHIM_GROUP.fullmatch(name)
         seen = look_at(int(maker["pid"])) if maker else None
         is_alive = maker and seen and seen.start_time == int(maker["start_time"])
         if maker and not is_alive:

@@ -3,13 +3,17 @@
 import contextlib
 import math
 import os
+import re
 import select
 import signal
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
 from adjourn.core.task import ProcessId
-from adjourn.system.clock import boot_id
+from adjourn.system.machine import boot_id
+
+# How the control group of a shim is called
+SHIM_GROUP = re.compile(r"adjourn-(?P<pid>\d+)-(?P<start_time>\d+)")
 
 
 class ProcStat(NamedTuple):
@@ -45,6 +49,15 @@ def look_at(pid: int) -> ProcStat | None:
     if state in {b"Z", b"X"} and threads <= 1:
         return None
     return ProcStat(pid, int(parent), int(session), start_time)
+
+
+def membership(pid: int | str) -> str | None:
+    """Return the control group of a process as the kernel writes it, or None if it has none."""
+    try:
+        with open(f"/proc/{pid}/cgroup", encoding="utf-8") as lines:
+            return next((line[3:].rstrip("\n") for line in lines if line.startswith("0::")), None)
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _read(path: str) -> bytes:

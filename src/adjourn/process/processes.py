@@ -3,6 +3,8 @@
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
 
 import msgspec
 
@@ -11,17 +13,35 @@ from adjourn.core.outcome import Exit
 from adjourn.core.task import ProcessId, number_of_run, task_of_run
 from adjourn.core.text.render import spelled
 from adjourn.ports.world import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
+from adjourn.process.cgroup import Cgroup
 from adjourn.process.shim import ShimFailed, adopt, holds_lock, read_record, read_result
-from adjourn.process.start_marks import leave_mark, name_of_mark, read_mark
 from adjourn.process.supervisors import LocalSupervisors, SharedSupervisors
-from adjourn.process.tree import kill_leftovers, remove_group
-from adjourn.system.clock import boot_id
-from adjourn.system.files import open_plain
-from adjourn.system.run_files import RECORD, RESULT, run_directory, run_names
+from adjourn.process.tree import kill_leftovers
+from adjourn.system.files import (
+    RECORD,
+    RESULT,
+    open_plain,
+    private_directory,
+    read_plain,
+    run_directory,
+    run_names,
+    sync_directory,
+    write_all,
+    write_whole,
+)
+from adjourn.system.machine import boot_id
 
 _MOMENT = 0.3  # a shim whose gate was shut for good needs a few milliseconds to say so
 _YOUNG = 2.0  # seconds
 _TAIL = 256 * 1024
+# Marks of calls whose gate was opened, each on disk before that, and found by the call's id. The
+# store can lose its newest changes: a backup is restored, or its log is removed. The mark stays,
+# and its name says that the call was started. Only the name is synced, which costs one `fsync` of
+# the directory. A power cut may take the text of the mark, which says where its files are.
+STARTED = "started"
+_DIGITS = 16  # of the call's digest
+_LARGEST = 4096  # bytes of a mark
+_LONGEST = 120  # bytes of a name that is a call's id
 
 
 # Root and task id in; what its process left in files out
@@ -77,8 +97,26 @@ class LocalProcesses(LocalSupervisors):
         )
 
     def leave_start_mark(self, call_id: str, mark: StartMark) -> None:
-        """Keep that a call is started."""
-        leave_mark(self._root, call_id, mark)
+        """Mark a call as started. It is on disk when this returns."""
+        folder = os.path.join(self._root, STARTED)
+        if not os.path.isdir(folder):
+            private_directory(folder)
+            sync_directory(self._root)
+        path = os.path.join(folder, name_of_mark(call_id))
+        text = f"{mark.place}:{mark.digest[:_DIGITS]}".encode()
+        try:
+            fd = os.open(
+                path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+            )
+        except FileExistsError:  # an earlier start, which the store knows to have failed
+            write_whole(path, text)
+            return
+        try:
+            os.fchmod(fd, 0o600)
+            write_all(fd, text)
+        finally:
+            os.close(fd)
+        sync_directory(folder)
 
     def found_at(self, place: str) -> ShimState:
         """Return what became of what was started there, by its files alone."""
@@ -109,7 +147,9 @@ class LocalProcesses(LocalSupervisors):
             if os.path.isdir(place):
                 kill_leftovers(place, run_id)
             return Vanished()
-        remove_group(place)
+        record = read_record(place)
+        if record and record.cgroup and os.path.exists(record.cgroup):
+            Cgroup(record.cgroup).remove()  # its shim did not
         if result.started and result.killed == "lease":
             return Vanished()  # it was killed for want of a supervisor: nobody knows how far it got
         if not (result.started or result.error or result.interrupted):
@@ -217,3 +257,56 @@ def last_output(place: str, stream: str = "stdout") -> str:
     with open(fd, "rb") as file:
         file.seek(max(0, os.fstat(fd).st_size - _TAIL))
         return file.read(_TAIL).decode(errors="replace")
+
+
+def read_mark(root: str, call_id: str) -> StartMark | None:
+    """Return the newest mark of a call, if it was ever started on this machine."""
+    path = os.path.join(root, STARTED, name_of_mark(call_id))
+    content = read_plain(path, largest=_LARGEST)
+    if content is None and not os.path.lexists(path):
+        return None
+    place, _, digest = (content or b"").decode(errors="replace").partition(":")
+    return StartMark(place=place if _is_name(place) else "", digest=digest)
+
+
+def marks_of(root: str, task_ids: set[str]) -> dict[str, StartMark]:
+    """Return, by name, the marks of all calls of these tasks that this machine ever started."""
+    found: dict[str, StartMark] = {}
+    with suppress(FileNotFoundError):
+        for name in os.listdir(os.path.join(root, STARTED)):
+            mark = read_mark(root, name) if name.partition(".")[0] in task_ids else None
+            if mark:
+                found[name] = mark
+    return found
+
+
+def remove_marks(root: str, task_ids: set[str]) -> None:
+    """Forget the marks of tasks that were pruned."""
+    folder = os.path.join(root, STARTED)
+    with suppress(FileNotFoundError):
+        for name in os.listdir(folder):
+            if name.partition(".")[0] in task_ids:
+                with suppress(OSError):
+                    os.unlink(os.path.join(folder, name))
+
+
+def name_of_mark(call_id: str) -> str:
+    """Return the name of a call's mark.
+
+    Its id, unless an agent chose one that is no name for a file.
+    """
+    if _is_name(call_id):
+        return call_id
+    return (
+        f"{call_id.partition('.')[0]}.{sha256(call_id.encode(errors='surrogatepass')).hexdigest()}"
+    )
+
+
+def _is_name(text: str) -> bool:
+    return (
+        text.isascii()
+        and text.isprintable()
+        and "/" not in text
+        and 0 < len(text) <= _LONGEST
+        and text[0] != "."
+    )

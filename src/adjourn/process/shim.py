@@ -10,11 +10,8 @@ import msgspec
 from adjourn.core.errors import AdjournError
 from adjourn.core.task import ProcessId
 from adjourn.process.identity import Pinned
-from adjourn.system.clock import boot_id
-from adjourn.system.files import read_plain
-from adjourn.system.lock import is_held
-from adjourn.system.run_files import LOCK, RECORD, RESULT
-from adjourn.system.shortage import is_shortage
+from adjourn.system.files import LOCK, RECORD, RESULT, is_lock_held, read_plain
+from adjourn.system.machine import boot_id, is_shortage
 
 Kept = TypeVar("Kept")
 
@@ -230,7 +227,7 @@ def adopt(run_dir: str, identity: ProcessId) -> Shim | None:
 
 def holds_lock(run_dir: str) -> bool:
     """Return whether the shim of this run is alive, in whichever PID namespace."""
-    return is_held(f"{run_dir}/{LOCK}")
+    return is_lock_held(f"{run_dir}/{LOCK}")
 
 
 def read_result(run_dir: str) -> ShimResult | None:

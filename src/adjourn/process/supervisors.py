@@ -7,8 +7,8 @@ import os
 
 import msgspec
 
-from adjourn.core.namespaces import Place
-from adjourn.system import lock
+from adjourn.process.ancestry import Place
+from adjourn.system.files import is_lock_held
 
 
 class SupervisorRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -30,7 +30,7 @@ class LocalSupervisors:
 
     def supervisor_lives(self, supervisor: str) -> bool:
         """Return whether that supervisor still holds its lock."""
-        return lock.is_held(supervisor_lock(self._root, supervisor))
+        return is_lock_held(supervisor_lock(self._root, supervisor))
 
 
 class SharedSupervisors(LocalSupervisors):
@@ -76,7 +76,7 @@ def remove_dead(root: str, *, needed: set[str], dry_run: bool = False) -> int:
         if not os.path.isfile(path):
             continue  # whatever it is, it is no lock of ours
         try:
-            is_dead = os.path.getsize(path) > 0 and not lock.is_held(path)
+            is_dead = os.path.getsize(path) > 0 and not is_lock_held(path)
             if is_dead and name.removesuffix(".lock") not in needed:
                 if not dry_run:
                     os.unlink(path)
@@ -99,7 +99,7 @@ def _names(place: str) -> list[str]:
 
 
 def _about(path: str) -> SupervisorRecord | None:
-    if not lock.is_held(path):
+    if not is_lock_held(path):
         return None
     with open(path, "rb") as file:
         content = file.read()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from adjourn.process.cgroup import Cgroup
 from adjourn.process.identity import Pinned, ProcStat, look_at
 from adjourn.process.shim import ShimRecord, holds_lock, read_record
-from adjourn.system.clock import boot_id
+from adjourn.system.machine import boot_id
 
 CHILDREN = "/proc/self/task/{}/children"
 _PATIENCE = 2.0  # seconds; who is not gone by then sleeps in the kernel, or is not ours to kill
@@ -67,13 +67,6 @@ def _belongs_to_another(record: ShimRecord) -> bool:
     is_gone = shim.gone(within=_DYING)
     shim.close()
     return not is_gone
-
-
-def remove_group(run_dir: str) -> None:
-    """Remove the control group of a run that left its result, if its shim did not."""
-    record = read_record(run_dir)
-    if record and record.cgroup and os.path.exists(record.cgroup):
-        Cgroup(record.cgroup).remove()
 
 
 def kill_all(is_ours: Callable[[ProcStat], bool]) -> set[ProcStat]:

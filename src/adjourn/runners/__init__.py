@@ -10,6 +10,7 @@ from typing import overload
 
 from adjourn.core.errors import Misuse
 from adjourn.core.policy.judgement import Effect
+from adjourn.core.task import SESSION_RUNNER
 from adjourn.ports.runner import RunnerKind, load
 from adjourn.ports.world import Runner
 from adjourn.runners.command import CommandRunner
@@ -19,6 +20,8 @@ GROUP = "adjourn.runners"
 
 OURS = {
     "command": RunnerKind(name="command"),
+    # Holds a question that belongs to no task: it has no process, and nobody can start one
+    SESSION_RUNNER: RunnerKind(name=SESSION_RUNNER, is_startable=False),
     "agent": RunnerKind(
         name="agent",
         driver="adjourn.runners.agent.driver:BuiltInAgent",
@@ -35,6 +38,15 @@ OURS = {
         session_check="adjourn.runners.claude.check:check_session",
         doctor="adjourn.runners.claude.check:diagnose",
     ),
+    "acp": RunnerKind(
+        name="acp",
+        driver="adjourn.runners.acp.driver:AcpDriver",
+        options="adjourn.runners.acp.options:read_options",
+        session_check="adjourn.runners.acp.check:check_session",
+        doctor="adjourn.runners.acp.check:diagnose",
+        config_table="acp",
+        has_agents=True,
+    ),
     "codex": RunnerKind(
         name="codex",
         driver="adjourn.runners.codex.driver:CodexDriver",
@@ -49,8 +61,9 @@ DEFAULT_AGENT = OURS["agent"].name
 
 def find_kind(name: str) -> RunnerKind:
     """Return everything about the runner of that name, or raise Misuse."""
-    kind = OURS.get(name) or _installed(name)
-    if kind is None:
+    base, colon, _ = name.partition(":")
+    kind = OURS.get(base) or _installed(base)
+    if kind is None or (colon and not kind.has_agents):
         raise Misuse(f"no runner {name}", way_out="adjourn run --help")
     return kind
 
@@ -75,7 +88,11 @@ class RunnerNames(Sequence[str]):
     """The names of all runners, ours first. Other packages are asked only if none of ours fits."""
 
     def __init__(self, *, of_agents: bool = False) -> None:
-        self._ours = [kind.name for kind in OURS.values() if kind.driver or not of_agents]
+        self._ours = [
+            kind.name
+            for kind in OURS.values()
+            if kind.is_startable and (kind.driver or not of_agents)
+        ]
 
     @cached_property
     def _all(self) -> list[str]:
@@ -85,6 +102,9 @@ class RunnerNames(Sequence[str]):
         return [*self._ours, *sorted(others)]
 
     def __contains__(self, name: object) -> bool:
+        base, colon, agent = str(name).partition(":")
+        if colon:
+            return bool(agent) and base in OURS and OURS[base].has_agents
         return name in self._ours or name in self._all
 
     @overload

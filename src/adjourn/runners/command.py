@@ -39,7 +39,9 @@ class CommandRunner:
             return _with_asks(exit, standing)
         if exit.code in NEEDS_A_PERSON:
             return _needs_a_person(exit, standing)
-        return Completed(last_line(exit.output)) if exit.code == 0 else Failed(ending(exit))
+        if exit.code != 0:
+            return Failed(_with_tasks(exit, standing) if standing.open_children else ending(exit))
+        return Waits() if standing.open_children else Completed(last_line(exit.output))
 
 
 def _with_asks(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it
@@ -49,6 +51,14 @@ def _with_asks(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the 
         return Failed(ending(exit))
     asks = ", ".join(standing.open_asks)
     return Failed(f"{ending(exit)} with open asks ({asks}): did the script drop exit code 10?")
+
+
+def _with_tasks(exit: Exit, standing: Standing) -> str:  # noqa: A002 -- the word for it
+    tasks = ", ".join(standing.open_children)
+    return (
+        f"{ending(exit)} while tasks that it started are not done ({tasks}):"
+        " did the script drop exit code 10?"
+    )
 
 
 def _needs_a_person(exit: Exit, standing: Standing) -> Outcome:  # noqa: A002 -- the word for it

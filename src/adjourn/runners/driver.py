@@ -44,10 +44,13 @@ class DriverRunner:
             return Failed(exit.error)
         if exit.signal or exit.code == NO_STORE:
             return self._death(exit.signal, standing)
-        if exit.code == exits.PAUSED and (standing.open_asks or standing.settled_asks):
+        # What its tools asked, and the tasks that they started, are part of the work: its agent
+        # is not done before it was told what came of them.
+        is_waiting = bool(standing.open_asks or standing.open_children or standing.ended_children)
+        if exit.code == exits.PAUSED and (is_waiting or standing.settled_asks):
             return Waits()
-        if exit.code == exits.COMPLETED and not standing.open_asks:
-            return Completed(standing.told)
+        if exit.code == exits.COMPLETED:
+            return Waits() if is_waiting else Completed(standing.told)
         why = standing.told or ending(exit)
         if exit.code in _CAUSES:
             return Interrupted(why, cause=_CAUSES[exit.code])

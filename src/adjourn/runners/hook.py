@@ -5,11 +5,11 @@ import selectors
 import socket
 import struct
 from contextlib import closing, suppress
+from hashlib import sha256
 from typing import Any, Literal
 
 import msgspec
 
-from adjourn.core.digest import sha256
 from adjourn.core.errors import AdjournError, NotAllowed
 from adjourn.core.text.json_text import decode_unambiguous
 
@@ -121,7 +121,7 @@ def proof_of(seal: str) -> str:
 
     It may be known to everybody: the seal cannot be found from it.
     """
-    return sha256(seal.encode()).hex()
+    return sha256(seal.encode()).hexdigest()
 
 
 # --- the side of the hook -------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.errors import AdjournError
 
 _SYSTEM = "/usr/bin:/bin"
@@ -97,7 +97,7 @@ def check_program(
     starts: bool,
     find: Callable[[], list[str]],
     version: Callable[[list[str]], str],
-) -> Look:
+) -> SessionCheck:
     """Check that a program is still there, and that its version is one that adjourn can use.
 
     `before` is the version that the task has used. Only who is about to start the program
@@ -112,8 +112,8 @@ def check_program(
             now = version(argv)
             says = f"{name} {now}{since if before != now else ''}"
     except AdjournError as error:
-        return Look(thing="program", fine=False, says=error.sentence)
-    return Look(thing="program", fine=True, says=says)
+        return SessionCheck(thing="program", fine=False, says=error.sentence)
+    return SessionCheck(thing="program", fine=True, says=says)
 
 
 def _can_run(path: str) -> bool:

@@ -14,8 +14,7 @@ from adjourn.core.text.json_text import decode_unambiguous
 from adjourn.core.text.toml import Problem
 from adjourn.core.text.when import moment, stamp
 from adjourn.settings.policy_text import Unreadable, read_text, rules_path
-from adjourn.system import lock
-from adjourn.system.files import private_directory, write_whole
+from adjourn.system.files import hold_lock, private_directory, write_whole
 
 _HEAD = "# Written by adjourn: change it with `adjourn rules add` and `adjourn rules revoke`.\n"
 _LOCK = "rules.lock"
@@ -97,7 +96,7 @@ def change_allowances(change: Callable[[Sequence[Allowance]], Iterable[Allowance
     place = os.path.dirname(path)
     os.makedirs(os.path.dirname(place), exist_ok=True)
     private_directory(place)
-    held = lock.hold(os.path.join(place, _LOCK))
+    held = hold_lock(os.path.join(place, _LOCK))
     try:
         problems: list[Problem] = []
         before = read_allowances(path, problems) if os.path.lexists(path) else ()

@@ -1,12 +1,17 @@
 """Reads the config of the user: never a project's."""
 
 import os
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from adjourn.core.errors import Misuse
 from adjourn.core.task import Milliseconds
+from adjourn.system.machine import store_key
+
+if TYPE_CHECKING:
+    from adjourn.core.redact import Redactor
 
 _OTHERS_MAY_WRITE = 0o002
 
@@ -49,6 +54,7 @@ def has_config() -> bool:
 WAY_OUT = "adjourn notify --check"
 KEYS = (
     "agent",
+    "acp",
     "notify",
     "principal",
     "webhook",
@@ -199,3 +205,33 @@ def exit_codes_setting() -> str:
             f'{where} must be "ask" or "none"', way_out="adjourn run --exit-codes none -- COMMAND"
         )
     return str(given)
+
+
+_MOST = 100
+_LEAD = 64  # characters of a key: enough to know it by
+_WAY_OUT = "see docs/how-to/keep-secrets.md"
+
+
+def open_redactor() -> "Redactor":
+    """Return what takes secrets out of copies.
+
+    Where the user's patterns cannot be used, nothing is copied at all.
+    """
+    from adjourn.core.redact import Redactor  # who prints no copy starts without it
+
+    config = read_config()
+    try:
+        patterns = msgspec.convert(config.content.get("redact", []), list[str])
+    except msgspec.ValidationError:
+        raise Misuse(
+            f"{config.path}: `redact` must be a list of patterns, at the top of the file",
+            way_out=_WAY_OUT,
+        ) from None
+    if len(patterns) > _MOST:
+        raise Misuse(
+            f"{config.path}: `redact` has {len(patterns)} patterns, more than {_MOST}",
+            way_out=_WAY_OUT,
+        )
+    if key := store_key():  # the store's own is a secret, too
+        patterns.append(re.escape(key[:_LEAD]) + (r"\S*" if len(key) > _LEAD else ""))
+    return Redactor(patterns)

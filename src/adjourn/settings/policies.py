@@ -172,7 +172,7 @@ class Gathering:
 
     def _read(self, origin: Origin, *, within: str, chain: tuple[str, ...]) -> None:
         # A run without a policy starts without what reads one (bench resume)
-        from adjourn.core.policy.file import read_policy
+        from adjourn.core.policy.policy_file import read_policy
 
         path = origin.path
         self.seen[path] = _signature(path)

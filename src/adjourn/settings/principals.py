@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from adjourn.core.ask import Principal
-from adjourn.core.authority.scopes import NONE, Rights, Scope
+from adjourn.core.authority.scopes import AGENT_SCOPES, NONE, Rights, Scope
 from adjourn.core.errors import Misuse, NotFound
 from adjourn.ports.notifier import BadTable, read_keys
 from adjourn.settings.config import Config, read_config
@@ -33,7 +33,7 @@ class WebhookTable(Secret, frozen=True, kw_only=True, forbid_unknown_fields=True
 PRINCIPAL_KEYS = {
     "name": (
         "Who: `uid:1001` for a user of this machine, `key:anna` for whoever signs as `anna` in"
-        " the allowed signers."
+        " the allowed signers, `agent:claude` for a host that speaks MCP."
     ),
     "scopes": (
         "What for: a list of `request`, `answer`, `approve` and `admin`. An empty list takes"
@@ -76,12 +76,24 @@ def rights_in(config: Config, by: Principal) -> Rights:
     return _rights_of(config, by)
 
 
+def agent_scopes(config: Config, by: Principal) -> frozenset[Scope]:
+    """Return what a config lets an agent do: to start, answer and approve, or less.
+
+    A table may name a host (`agent:claude`) and is about all connections of that name, too.
+    """
+    names = {by.name, by.name.partition("#")[0]}
+    for table in principals(config):
+        if table.name in names:
+            return frozenset(table.scopes) & AGENT_SCOPES
+    return AGENT_SCOPES
+
+
 def _rights_of(config: Config, by: Principal) -> Rights:
     for table in principals(config):
         if table.name == by.name:
             return Rights(scopes=frozenset(table.scopes), also=table.also)
     # Whoever the allowed signers name is known by that
-    return Rights(scopes=_DECIDES) if by.is_signer else NONE
+    return Rights(scopes=_DECIDES) if by.kind == "key" else NONE
 
 
 def _rights_of_webhook(config: Config, name: str) -> Rights:

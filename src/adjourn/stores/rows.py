@@ -4,17 +4,17 @@ How rows are numbered and found, the trail, what tasks keep.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from adjourn.core.ask import Ask
+from adjourn.core.ask import Ask, AskKind
 from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, UnreadableRow
 from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run, Task, number_of_run, run_id, task_of_run
 from adjourn.core.trail.events import GENESIS, Event, Happened, Sealed, link_after
-from adjourn.stores.bodies import (
+from adjourn.stores.shapes import (
     event_of,
     intact_event,
     name_or_none,
@@ -23,10 +23,47 @@ from adjourn.stores.bodies import (
     short_digest,
 )
 
-TYPE_CHECKING = False
-
 if TYPE_CHECKING:  # starting is a hot path: only who delivers needs it
     from adjourn.core.outbox import Outbox
+
+from adjourn.ports.store import View
+
+
+class NoLeases:
+    """Writers come one after the other, and the dead stay dead.
+
+    Nothing has to be held, fenced or taken away.
+    """
+
+    def abandoned(self) -> list[Run]:
+        return []
+
+    def hold(self, run: Run) -> None:
+        """Let the run's supervisor have its task."""
+
+    def fence(self, run: Run) -> None:
+        """Find that the run's supervisor has its task."""
+
+    def take_over(self, run: Run, *, only_if_over: bool) -> None:
+        """Take the task from a supervisor that is dead."""
+
+    def read_ahead(self, task_id: str) -> None:
+        """Read nothing ahead: all of it is near."""
+
+    def hold_asks(self, ask_ids: Sequence[str]) -> None:
+        """Have all of them: nobody else writes meanwhile."""
+
+
+def oldest_fitting(view: View, pool: str, fits: Callable[[Task], bool]) -> Task | None:
+    """Return the oldest task of a pool that can be started and that fits.
+
+    Most often it is the first.
+    """
+    limit = 1
+    while len(page := view.queued(pool=pool, limit=limit)) == limit and not any(map(fits, page)):
+        limit *= 16
+    return next(filter(fits, page), None)
+
 
 BITS = 20
 LAST = (1 << BITS) - 1
@@ -228,16 +265,34 @@ class StoreRows:
         return self._ask(row) if row else None
 
     def open_asks(
-        self, *, limit: int, after: str | None = None, awake_at: int | None = None
+        self,
+        *,
+        limit: int,
+        after: str | None = None,
+        before: str | None = None,
+        awake_at: int | None = None,
     ) -> list[Ask]:
         place = self._named("ask_place", after) if after else (-1, -1)
+        if before is None:
 
-        def fetch(count: int) -> list[Values]:
-            if awake_at is None:
-                return self._all("open_asks", *place, count)
-            return self._all("awake_asks", *place, count, awake_at)
+            def fetch(count: int) -> list[Values]:
+                if awake_at is None:
+                    return self._all("open_asks", *place, count)
+                return self._all("awake_asks", *place, count, awake_at)
 
-        return self._page(self._ask, limit, fetch)
+            return self._page(self._ask, limit, fetch)
+
+        end = self._named("ask_place", before)
+        moment = NEWEST if awake_at is None else awake_at  # nothing is snoozed for so long
+
+        def fetch_back(count: int) -> list[Values]:
+            return self._all("asks_before", *place, count, moment, *end)
+
+        return self._page(self._ask, limit, fetch_back)[::-1]
+
+    def open_ask_ids(self, *, awake_at: int | None = None) -> list[tuple[str, AskKind]]:
+        moment = NEWEST if awake_at is None else awake_at
+        return [(name, AskKind(kind)) for name, kind in self._all("open_ask_ids", moment)]
 
     def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
         return self._page(self._ask, limit, lambda count: self._all("snoozed_asks", now, count))
@@ -335,7 +390,7 @@ class StoreRows:
             return next(reversed(self._untold(task_id, no)), None)
         return intact_event(task_id, row[0]) if row[0] is not None else None
 
-    def told(self, task_id: str, *, limit: int) -> list[Event]:
+    def newest_events(self, task_id: str, *, limit: int) -> list[Event]:
         no = self._no(task_id)
         untold = self._untold(task_id, no)
         if 0 <= limit <= len(untold):

@@ -17,9 +17,8 @@ from adjourn.ports.world import NeverStarted, ShimState, StillRuns
 from adjourn.process.processes import LocalProcesses, set_aside
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines, why_failed
 from adjourn.supervision.shims import RUN_KEY, ActiveRun, RunningCall, Shims
-from adjourn.system.files import private_directory
-from adjourn.system.run_files import run_directory
-from adjourn.system.shortage import is_shortage
+from adjourn.system.files import private_directory, run_directory
+from adjourn.system.machine import is_shortage
 
 # Seconds between two tries to start a call on a machine that lacks something
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0

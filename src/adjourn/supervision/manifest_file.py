@@ -7,8 +7,8 @@ from adjourn.core.documents import Manifest, encoded, manifest_of
 from adjourn.core.redact import Redactor
 from adjourn.core.scene import Scene
 from adjourn.system.files import private_directory, write_whole
-from adjourn.views.commands import CommandWriter
-from adjourn.views.next_step import resume_hint
+from adjourn.views.block import CommandWriter
+from adjourn.views.task import resume_hint
 
 
 def write_manifest(

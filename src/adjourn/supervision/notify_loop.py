@@ -16,10 +16,9 @@ from adjourn.core.task import Milliseconds
 from adjourn.core.trail.events import Happened
 from adjourn.ports.notifier import NotDelivered, Notifier
 from adjourn.ports.world import Clock
-from adjourn.system import lock
-from adjourn.system.files import private_directory
+from adjourn.system.files import hold_lock, private_directory
 from adjourn.system.poll import Poll
-from adjourn.views.commands import CommandWriter
+from adjourn.views.block import CommandWriter
 from adjourn.views.notice import Occasion, notice_of, occasion_of
 
 _PAGE = 200
@@ -98,7 +97,7 @@ class Sender:
     @contextmanager
     def _turn(self) -> Generator[None, None, None]:
         folder = private_directory(os.path.join(self._root, _FOLDER))
-        held = lock.hold(os.path.join(folder, f"{self.name}.lock"))
+        held = hold_lock(os.path.join(folder, f"{self.name}.lock"))
         try:
             self._load()
             yield
@@ -215,7 +214,7 @@ class Sender:
         self._is_news = False
 
 
-class Stop:
+class NotifierStop:
     """Tells senders to leave.
 
     At once if nothing is due, and at the latest when their time is over.
@@ -240,7 +239,7 @@ class Stop:
         return time.monotonic() >= self._deadline
 
 
-def send_until(stop: Stop, sender: Sender, *, log: Callable[..., None]) -> None:
+def send_until(stop: NotifierStop, sender: Sender, *, log: Callable[..., None]) -> None:
     """Send whatever happens until told to stop; then only what is due still, and leave."""
     with closing(sender.controller.store.listen()) as listener:
         poll = Poll(listener)
@@ -252,7 +251,7 @@ def send_until(stop: Stop, sender: Sender, *, log: Callable[..., None]) -> None:
             poll.wait(0 if is_last else wait / 1000)
 
 
-def _send_round(sender: Sender, *, stop: Stop, log: Callable[..., None]) -> Milliseconds:
+def _send_round(sender: Sender, *, stop: NotifierStop, log: Callable[..., None]) -> Milliseconds:
     """Deliver what is due and return for how long nothing will be, unless something happens."""
     try:
         sent = sender.send_due(goes_on=lambda: not stop.is_over)

@@ -7,11 +7,11 @@ from adjourn.controller.controller import Controller
 from adjourn.core.ask import Principal, is_review
 from adjourn.core.errors import Conflict, WorkspaceBusy
 from adjourn.core.plan.plan import ItemState, Plan, Progress, Stand, words_of
-from adjourn.core.review import Approved, review_of
+from adjourn.core.review import WorkApproved, review_of
 from adjourn.core.states import TaskState
 from adjourn.core.task import Spec, Task
 from adjourn.supervision.supervisor import Supervisor, Watcher
-from adjourn.system.signals import Signals
+from adjourn.system.poll import Signals
 
 
 class Observer(Protocol):
@@ -60,6 +60,7 @@ class Execution:
         After a pause nothing else is started, whoever asked for it; nor after a review that is not
         given, or one that says stop.
         """
+        self._controller.plans.release(self._plan, by=self._by)
         while not signals.count():
             progress = self.progress()
             # A review that is open comes first
@@ -94,7 +95,7 @@ class Execution:
             return task
         watcher = self._observer.begins(stand, task)
         try:
-            ended = self._supervisor.run_heeding(signals, task, watcher=watcher)
+            ended = self._supervisor.run_with_signals(signals, task, watcher=watcher)
         except WorkspaceBusy:
             raise
         except Conflict:
@@ -106,4 +107,4 @@ class Execution:
     def _is_told_to_stop(self, task: Task) -> bool:
         with self._controller.store.read() as view:
             reviews = [ask for ask in view.asks_of_run(task.id, task.runs) if is_review(ask)]
-        return any(review_of(ask.reply) == Approved(stops=True) for ask in reviews)
+        return any(review_of(ask.reply) == WorkApproved(stops=True) for ask in reviews)

@@ -13,8 +13,9 @@ from adjourn.core.call import Call
 from adjourn.core.task import Run
 from adjourn.process.forks.client import ForkServer
 from adjourn.process.shim import Shim, ShimSpec
+from adjourn.settings.config import EXIT_CODES, PAUSE_ON_APPROVAL
 from adjourn.system.files import private_directory
-from adjourn.system.user_state import state_directory
+from adjourn.system.machine import state_directory
 from adjourn.workspace.command_files import search_path
 
 if TYPE_CHECKING:  # only workers have one, and starting a command is a hot path
@@ -22,6 +23,10 @@ if TYPE_CHECKING:  # only workers have one, and starting a command is a hot path
 
 # Names the variable with which a process shows its database login whose task it is
 RUN_KEY = "ADJOURN_RUN_KEY"
+_OF_THE_AGENT = "ADJOURN_AGENT_"  # how the settings of the built-in agent begin
+_HANDED_DOWN = frozenset(
+    {VERBOSE, PAUSE_ON_APPROVAL, EXIT_CODES, "ADJOURN_CLAUDE", "ADJOURN_CODEX"}
+)
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 _OWN = "adjourn"
 _LINK_TRIES = 100  # each fails only if another supervisor tidies up in this very moment
@@ -116,12 +121,15 @@ def child_environment(
 ) -> dict[str, str]:
     """Return the environment of a run's process.
 
-    Nothing of an outer run, and no approval that was not given to this one.
+    Nothing of an outer run, and no approval that was not given to this one. The user's settings
+    are handed down, so that what a run starts under adjourn is set up as the run itself.
     """
     environment = {
         name: value
         for name, value in inherited.items()
-        if name == VERBOSE or (name != "AUTO_APPROVAL" and not name.startswith("ADJOURN_"))
+        if name in _HANDED_DOWN
+        or name.startswith(_OF_THE_AGENT)
+        or (name != "AUTO_APPROVAL" and not name.startswith("ADJOURN_"))
     }
     environment["PATH"] = search_path(path, environment)
     return environment | {

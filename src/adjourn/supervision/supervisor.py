@@ -25,15 +25,19 @@ from adjourn.process.forks.client import ForkServer
 from adjourn.process.processes import LeftBy, LocalProcesses, set_aside
 from adjourn.process.shim import GateShut, Shim, ShimFailed, adopt, is_machines, why_failed
 from adjourn.process.supervisors import SupervisorRecord, supervisor_lock
-from adjourn.supervision import workspace_notes
 from adjourn.supervision.shims import RUN_KEY, ActiveRun, Shims
-from adjourn.supervision.wait import require_workspace, wait_until
-from adjourn.system import lock
-from adjourn.system.files import private_directory, write_all
-from adjourn.system.poll import CHECK_SECONDS, OUTPUT_SECONDS, Poll
-from adjourn.system.run_files import has_clarifications, run_directory, runs_directory
-from adjourn.system.shortage import is_shortage
-from adjourn.system.signals import Signals, deferred_signals
+from adjourn.supervision.wait import wait_until
+from adjourn.supervision.workspace_notes import note_before, note_left, require_workspace
+from adjourn.system.files import (
+    has_clarifications,
+    hold_lock,
+    private_directory,
+    run_directory,
+    runs_directory,
+    write_all,
+)
+from adjourn.system.machine import is_shortage
+from adjourn.system.poll import CHECK_SECONDS, OUTPUT_SECONDS, Poll, Signals, deferred_signals
 
 if TYPE_CHECKING:  # only agents have these, and starting a command is a hot path
     from adjourn.process.forks.warm import WarmForks
@@ -73,7 +77,7 @@ class Supervisor:
         self.name = new_id()[:_NAME]
         private_directory(os.path.join(root, "supervisors"))
         self._lock_path = supervisor_lock(root, self.name)
-        self._lock = lock.hold(self._lock_path)
+        self._lock = hold_lock(self._lock_path)
         write_all(self._lock.fileno(), msgspec.json.encode(about))
         self._leases = start_leases(self.name) if start_leases else None
         self._unopened: list[Run] = []
@@ -116,11 +120,16 @@ class Supervisor:
     def run(self, task: Task, *, watcher: Watcher | None = None) -> Task:
         """Run a queued task until its process has left, and return the task as it is then."""
         with deferred_signals() as signals:
-            return self.run_heeding(signals, task, watcher=watcher)
+            return self.run_with_signals(signals, task, watcher=watcher)
 
-    def run_heeding(self, signals: Signals, task: Task, *, watcher: Watcher | None = None) -> Task:
+    def run_with_signals(
+        self, signals: Signals, task: Task, *, watcher: Watcher | None = None
+    ) -> Task:
         """Run a queued task as `run` does, for a caller that counts signals beyond this task."""
-        gc.enable()  # short commands go without; this one may last
+        # Short commands go without collections; this one may last. What was imported is left out
+        # of them: there is nothing to free (bench resume)
+        gc.freeze()
+        gc.enable()
         while True:
             begun = self.begin(task, may_start=lambda: not signals.count())
             self.on_started()
@@ -149,6 +158,7 @@ class Supervisor:
 
         As its supervisor if that one is gone. Return also when its supervisor goes meanwhile.
         """
+        gc.freeze()
         gc.enable()
         with self._controller.store.read() as view:
             run = view.run(task.id, task.runs)
@@ -236,7 +246,7 @@ class Supervisor:
         directory = run_directory(self._root, run.id)
         try:
             try:
-                workspace_notes.note_before(self._controller, claimed.task)
+                note_before(self._controller, claimed.task)
                 shim = self._start_shim(claimed, directory=directory, deadline=deadline)
             except (ShimFailed, OSError) as error:
                 why = why_failed(error)
@@ -499,7 +509,7 @@ class Supervisor:
                     exchange.clear_taken(self._controller, self._root, run.task_id)
                     ended = self._controller.runs.finish(run, exit)
                     exchange.close_run(self._controller, self._root, ended)
-                workspace_notes.note_left(self._controller, ended)
+                note_left(self._controller, ended)
                 return ended
             case NeverStarted(why=why, is_refused=is_refused):
                 if is_refused:

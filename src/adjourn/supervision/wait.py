@@ -1,36 +1,39 @@
 """Waits for a task, and interrupts a run whose supervisor is gone."""
 
 import gc
-import os
 import time
 from collections.abc import Callable
 from contextlib import closing
 
 from adjourn.controller.controller import Controller
-from adjourn.core.errors import CannotResume, Conflict
-from adjourn.core.task import Task
+from adjourn.controller.transaction import children_left_open
+from adjourn.core.errors import Conflict
+from adjourn.core.states import ENDED, TaskState
+from adjourn.core.task import Task, run_id
+from adjourn.ports.store import View
 from adjourn.process.processes import LocalProcesses
 from adjourn.process.shim import adopt, holds_lock
+from adjourn.system.files import run_directory
 from adjourn.system.poll import CHECK_SECONDS, Poll
-from adjourn.system.run_files import run_directory
+
+_UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
 
 
-def require_workspace(controller: Controller, task: Task) -> None:
-    """Refuse a task whose workspace is not where it was.
+def is_settled(view: View, task: Task) -> bool:
+    """Return whether a task has ended or needs a person.
 
-    The same work anywhere else is other work.
+    One that only waits for tasks which it started needs one as soon as one of them does.
     """
-    if os.path.isdir(task.spec.workspace):
-        return
-    with controller.store.read() as view:
-        run = view.run(task.id, task.runs) if task.runs else None
-    facts = [f"run {run.id}"] if run else []
-    facts.append(task.spec.runner)
-    if run and run.session_ref:
-        facts.append(f"session {run.session_ref}")
-    why = f"its workspace {task.spec.workspace} is not there any more"
-    sentence = f"task {task.id} ({', '.join(facts)}) cannot be resumed: {why}"
-    raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
+    if task.state in _UNDER_WAY:
+        return False
+    if task.state is not TaskState.WAITING or view.open_asks_of(task.id):
+        return True
+    children = [
+        child
+        for child in children_left_open(view, run_id(task.id, task.runs))
+        if child.state not in ENDED
+    ]
+    return not children or any(is_settled(view, child) for child in children)
 
 
 def wait_until(
@@ -46,6 +49,7 @@ def wait_until(
 
     `look` is called first, at every event, and every so many seconds.
     """
+    gc.freeze()
     gc.enable()  # short commands go without; this one may last
     deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
     with closing(controller.store.listen()) as listener:

@@ -27,10 +27,9 @@ from adjourn.ports.store import Listener
 from adjourn.supervision.manifest_file import write_manifest
 from adjourn.supervision.shims import ActiveRun
 from adjourn.supervision.supervisor import Supervisor
-from adjourn.system.poll import Poll
-from adjourn.system.shortage import is_shortage
-from adjourn.system.signals import Signals
-from adjourn.views.commands import CommandWriter
+from adjourn.system.machine import is_shortage
+from adjourn.system.poll import Poll, Signals
+from adjourn.views.block import CommandWriter
 
 # Seconds before a start that failed is tried again: first, longest of a task, longest of a machine
 _BACKOFF, _LONGEST, _LONGEST_HOLD = 0.5, 60.0, 15.0
@@ -203,9 +202,10 @@ class Worker:
             self._delays = {name: delay for name, delay in self._delays.items() if name in queued}
         now = time.monotonic()
         tries: dict[str, int] = {}
+        held: set[str] = set()
 
         def fits(task: Task) -> bool:
-            is_due = self._delays.get(task.id, (0.0, 0))[0] <= now
+            is_due = self._delays.get(task.id, (0.0, 0))[0] <= now and task.id not in held
             return is_due and tries.get(task.id, 0) < _TRIES and self._supervisor.can_run(task)
 
         while self.active < self._settings.max_active:
@@ -215,6 +215,9 @@ class Worker:
             # Told to stop, it would be claimed and paused at its gate: the next worker starts it
             if task is None or signals.count():
                 return
+            if task.spec.plan and self._controller.plans.is_held(task.spec.plan):
+                held.add(task.id)  # its plan was paused: somebody has to say that it goes on
+                continue
             tries[task.id] = tries.get(task.id, 0) + 1
             self._start(task, signals)
             now = time.monotonic()

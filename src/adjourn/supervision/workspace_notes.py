@@ -1,10 +1,16 @@
-"""Notes what a task's workspace has checked out at a pause, and what the task changed in it."""
+"""Notes what a task's workspace has checked out at a pause, and what the task changed in it.
+
+Also refuses a task whose workspace is gone.
+"""
+
+import os
 
 import msgspec
 
 from adjourn.controller.controller import Controller
 from adjourn.core.diffstat import Noted
-from adjourn.core.kept_documents import BEFORE, CHANGES, HEAD
+from adjourn.core.errors import CannotResume
+from adjourn.core.kept_documents import BEFORE, CHANGES, HEAD, LEFT
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.workspace.git import Head, head_of
@@ -17,6 +23,24 @@ class PausedHead(msgspec.Struct, frozen=True, kw_only=True):
     head: Head
 
 
+def require_workspace(controller: Controller, task: Task) -> None:
+    """Refuse a task whose workspace is not where it was.
+
+    The same work anywhere else is other work.
+    """
+    if os.path.isdir(task.spec.workspace):
+        return
+    with controller.store.read() as view:
+        run = view.run(task.id, task.runs) if task.runs else None
+    facts = [f"run {run.id}"] if run else []
+    facts.append(task.spec.runner)
+    if run and run.session_ref:
+        facts.append(f"session {run.session_ref}")
+    why = f"its workspace {task.spec.workspace} is not there any more"
+    sentence = f"task {task.id} ({', '.join(facts)}) cannot be resumed: {why}"
+    raise CannotResume(sentence, way_out=f"adjourn restart {task.id}")
+
+
 def note_left(controller: Controller, task: Task) -> None:
     """Keep how a task that has stopped leaves its workspace, once for each time that it stops."""
     if task.state in {TaskState.WAITING, TaskState.PAUSED}:
@@ -25,6 +49,13 @@ def note_left(controller: Controller, task: Task) -> None:
             paused = msgspec.json.encode(PausedHead(run=task.runs, head=head))
             controller.documents.keep(task.id, HEAD, paused)
     note_changes(controller, task)
+    if not task.spec.review or task.state is TaskState.RUNNING or not task.runs:
+        return
+    if controller.documents.read(task.id, LEFT.of(task.runs)) is None:
+        from adjourn.workspace.sketch import encoded, sketch_of  # seldom: most work is not reviewed
+
+        left = encoded(sketch_of(task.spec.workspace))
+        controller.documents.keep(task.id, LEFT.of(task.runs), left)
 
 
 def head_at_pause(controller: Controller, task: Task) -> Head | None:
@@ -35,11 +66,23 @@ def head_at_pause(controller: Controller, task: Task) -> Head | None:
 
 
 def note_before(controller: Controller, task: Task) -> None:
-    """Keep a sketch of the workspace before a task runs for the first time that is reviewed."""
-    if task.spec.review and controller.documents.read(task.id, BEFORE) is None:
-        from adjourn.workspace.sketch import encoded, sketch_of  # seldom: most work is not reviewed
+    """Keep a sketch of the workspace before a task runs for the first time that is reviewed.
 
-        controller.documents.keep(task.id, BEFORE, encoded(sketch_of(task.spec.workspace)))
+    What others have changed between its runs was there before it, too: it is not its work.
+    """
+    if not task.spec.review:
+        return
+    from adjourn.workspace.sketch import decoded, encoded, rebase, sketch_of  # as above
+
+    now = sketch_of(task.spec.workspace)
+    before = controller.documents.read(task.id, BEFORE)
+    left = controller.documents.read(task.id, LEFT.of(task.runs - 1))  # this run is the next
+    if before is None:
+        controller.documents.keep(task.id, BEFORE, encoded(now))
+    elif left is not None:
+        rebased = rebase(decoded(before), decoded(left), now)
+        controller.documents.keep(task.id, BEFORE, encoded(rebased))
+        controller.documents.keep(task.id, LEFT.of(task.runs - 1), None)
 
 
 def note_changes(controller: Controller, task: Task) -> None:

@@ -1,4 +1,4 @@
-"""How files are written and read.
+"""How files are written, read and locked, and where the runs of a store keep theirs.
 
 What is written is private whatever the umask, complete or not there at all, and on disk. What is
 read is a regular file: a process of the same user can put anything in its place, a FIFO would block
@@ -6,6 +6,7 @@ for ever, a link leads elsewhere.
 """
 
 import errno
+import fcntl
 import os
 import stat
 from contextlib import suppress
@@ -158,3 +159,101 @@ def disk_full(path: str) -> StoreProblem:
 
     sentence = f"the disk of {path} is full: free some space"
     return StoreProblem(sentence, way_out=command_line(["df", "-h", path]))
+
+
+class HeldLock:
+    """A lock file held by this process until `close`, or until it dies."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def fileno(self) -> int:
+        """Return the descriptor that keeps the lock."""
+        return self._fd
+
+    def close(self) -> None:
+        """Let go of the lock."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def hold_lock(path: str) -> HeldLock:
+    """Take the lock at `path`, making the file if need be, and wait for whoever has it."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    except BaseException:
+        os.close(fd)
+        raise
+    return HeldLock(fd)
+
+
+def hold_lock_if_free(path: str) -> HeldLock | None:
+    """Take the lock at `path`, or return None if somebody has it."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return HeldLock(fd)
+
+
+def is_lock_held(path: str) -> bool:
+    """Return whether somebody holds the lock at `path`.
+
+    Asking never keeps others from asking or holding.
+    """
+    fd = open_plain(path)
+    if fd is None:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(fd)
+
+
+LOCK, RECORD, RESULT = "shim.lock", "shim.json", "result.json"
+
+
+def runs_directory(root: str) -> str:
+    """Return the directory that holds those of all runs and calls."""
+    return os.path.join(root, "runs")
+
+
+def run_directory(root: str, name: str) -> str:
+    """Return the directory of a run, by its id, or of an attempt at a call, by its name."""
+    return os.path.join(runs_directory(root), name)
+
+
+def driver_directory(root: str, run_id: str) -> str:
+    """Return where the driver of an agent's run keeps its files."""
+    return os.path.join(run_directory(root, run_id), "driver")
+
+
+def run_names(root: str) -> list[str]:
+    """Return the names of the runs and calls that have files here."""
+    try:
+        return os.listdir(runs_directory(root))
+    except FileNotFoundError:
+        return []
+
+
+def clarifications_directory(root: str) -> str:
+    """Return the directory of the files by which agents ask and are answered."""
+    return os.path.join(root, "clarifications")
+
+
+def has_clarifications(root: str) -> bool:
+    """Return whether any task of this store ever asked by files."""
+    return os.path.isdir(clarifications_directory(root))
+
+
+def checkpoint_path(root: str, task_id: str) -> str:
+    """Return where an agent that asks by files leaves its checkpoint."""
+    return os.path.join(root, "checkpoints", f"{task_id}.checkpoint.json")

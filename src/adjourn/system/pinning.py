@@ -12,10 +12,10 @@ import signal
 import stat
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import NamedTuple
 
-from adjourn.core.digest import sha256
-from adjourn.system.shortage import hinders_looking
+from adjourn.system.machine import hinders_looking
 
 DIGEST = "sha256:"
 LARGEST_SCRIPT = 1 << 20  # bytes of a shell script that is handed over in memory
@@ -215,7 +215,7 @@ def digest_of(fd: int) -> str:
 
 def digest_of_bytes(content: bytes) -> str:
     """Return the digest of these bytes, as it is written down."""
-    return f"{DIGEST}{sha256(content).hex()}"
+    return f"{DIGEST}{sha256(content).hexdigest()}"
 
 
 def shebang(program: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from adjourn.core.ask import Ask, UncertainAsk, expiry_of
+from adjourn.core.ask import Ask, AskKind, UncertainAsk, expiry_of
 from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, Outdated, StoreProblem, UnreadableRow
 from adjourn.core.outbox import Outbox
@@ -25,7 +25,7 @@ from adjourn.core.trail.events import (
     seal_after,
 )
 from adjourn.ports.store import Turn
-from adjourn.stores.no_leases import NoLeases, oldest_fitting
+from adjourn.stores.rows import NoLeases, oldest_fitting
 
 _FEW = 3
 
@@ -222,14 +222,30 @@ class MemoryRows(NoLeases):
         return next((ask for ask in self.asks(task_id) if ask.number == number), None)
 
     def open_asks(
-        self, *, limit: int, after: str | None = None, awake_at: int | None = None
+        self,
+        *,
+        limit: int,
+        after: str | None = None,
+        before: str | None = None,
+        awake_at: int | None = None,
     ) -> list[Ask]:
         place = self._place(self.ask(after)) if after else ()
+        end = self._place(self.ask(before)) if before else None
         rest = sorted(
-            (ask for ask in self._asks.values() if ask.is_open and self._place(ask) > place),
+            (
+                ask
+                for ask in self._asks.values()
+                if ask.is_open
+                and self._place(ask) > place
+                and (end is None or self._place(ask) < end)
+                and (awake_at is None or not ask.is_snoozed(awake_at))
+            ),
             key=self._place,
         )
-        return [ask for ask in rest if awake_at is None or not ask.is_snoozed(awake_at)][:limit]
+        return rest[-limit:] if before and limit else rest[:limit]
+
+    def open_ask_ids(self, *, awake_at: int | None = None) -> list[tuple[str, AskKind]]:
+        return [(ask.id, ask.kind) for ask in self.open_asks(limit=1 << 62, awake_at=awake_at)]
 
     def snoozed_asks(self, *, now: int, limit: int) -> list[Ask]:
         snoozed = [
@@ -295,7 +311,7 @@ class MemoryRows(NoLeases):
     def beginning(self, task_id: str) -> Event | None:
         return next(iter(self.events(task_id)), None)
 
-    def told(self, task_id: str, *, limit: int) -> list[Event]:
+    def newest_events(self, task_id: str, *, limit: int) -> list[Event]:
         events = self.events(task_id)[::-1]
         return events[:limit] if limit >= 0 else events
 

@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 from msgspec.structs import replace
 
+from adjourn.core.ask import AskKind
 from adjourn.core.call import slot_of
 from adjourn.core.errors import NotFound
 from adjourn.core.states import AskState, CallState, TaskState
@@ -13,7 +14,16 @@ from adjourn.core.task import Wish
 from adjourn.ports.store import Store
 from adjourn.testing.open_stores import OpensStores
 from adjourn.testing.store_samples import keep
-from adjourn.testing.values import NOON, a_call, a_run, a_spec, a_task, an_ask, settled
+from adjourn.testing.values import (
+    NOON,
+    a_call,
+    a_run,
+    a_spec,
+    a_task,
+    an_approval,
+    an_ask,
+    settled,
+)
 
 PREFIXES: dict[str, list[str]] = {
     "abc1": ["abc1"],
@@ -287,6 +297,33 @@ class StoreFinding(OpensStores):
             while page := view.open_asks(limit=size, after=seen[-1] if seen else None):
                 seen += [ask.id for ask in page]
             assert seen == [ask.id for ask in view.open_asks(limit=99)]
+
+    @pytest.mark.parametrize("size", [1, 2, 4, 6, 100])
+    def test_pages_upwards_hold_each_ask_once(self, inbox: Store, size: int) -> None:
+        with inbox.read() as view:
+            every = view.open_asks(limit=99)
+            seen = [every[-1].id]
+            while page := view.open_asks(limit=size, before=seen[0]):
+                seen = [*(ask.id for ask in page), *seen]
+            assert seen == [ask.id for ask in every]
+            assert view.open_asks(limit=9, after=every[1].id, before=every[4].id) == every[2:4]
+            assert view.open_asks(limit=0, before=every[4].id) == []
+
+    def test_the_ids_and_kinds_of_the_inbox_stand_in_its_order(self, inbox: Store) -> None:
+        keep(inbox, an_approval("task-c.3", task_id="task-c", number=3, created_at=NOON + 99))
+        with inbox.read() as view:
+            first, second, *rest = view.open_asks(limit=99)
+            assert view.open_ask_ids() == [(ask.id, ask.kind) for ask in (first, second, *rest)]
+            assert view.open_ask_ids()[-1] == ("task-c.3", AskKind.APPROVAL)
+        with inbox.change() as tx:
+            tx.save_ask(first, settled(first, AskState.ANSWERED))
+            tx.save_ask(second, replace(second, snoozed_until=NOON + 9))
+        with inbox.read() as view:
+            ids = [ask.id for ask in rest]
+            assert [name for name, _ in view.open_ask_ids(awake_at=NOON)] == ids
+            assert [name for name, _ in view.open_ask_ids()] == [second.id, *ids]
+            before = view.open_asks(limit=9, before=rest[1].id, awake_at=NOON)
+            assert before == rest[:1]
 
     def test_those_that_sleep_are_passed_over_until_their_time(self, inbox: Store) -> None:
         """Snoozed asks stay open, are told apart, and come back in their place."""

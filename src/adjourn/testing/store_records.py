@@ -58,6 +58,7 @@ LOOKS_FOR_NOTHING: dict[str, Look] = {
     "events of nobody": lambda view: view.events("nobody"),
     "tasks before nobody": lambda view: view.tasks(limit=9, before="nobody"),
     "asks after nothing": lambda view: view.open_asks(limit=9, after="nothing"),
+    "asks before nothing": lambda view: view.open_asks(limit=9, before="nothing"),
 }
 
 

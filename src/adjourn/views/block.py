@@ -6,16 +6,18 @@ blocks out itself (a table, a list of fields), or has `wrap` break them into row
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
+from adjourn.core.task import Task
 from adjourn.core.text.render import (
     AGENT_MARK,
     MORE_MARK,
     WHOLE,
     Cut,
     agent_words,
+    command_line,
     command_rows,
     fit,
     fitting_rows,
@@ -112,7 +114,7 @@ class AgentWords(msgspec.Struct, frozen=True, kw_only=True):
     margin: int = 0  # columns that the rows leave free, the indent among them
 
 
-class Command(msgspec.Struct, frozen=True):
+class CommandBlock(msgspec.Struct, frozen=True):
     """A command that a person may paste; too long for a row, it goes on as a shell reads it."""
 
     head: str
@@ -120,7 +122,7 @@ class Command(msgspec.Struct, frozen=True):
     before: tuple[Span, ...] = ()  # on the same row as its head
 
 
-Block = Line | Table | Fields | Code | AgentWords | Command
+Block = Line | Table | Fields | Code | AgentWords | CommandBlock
 BLANK = Line()
 
 
@@ -166,7 +168,7 @@ def lay_out(blocks: Iterable[Block], columns: int | None) -> list[Line]:
                     line(block.indent, Span(row, _role_of_words(row)))
                     for row in agent_words(block.text, columns=room, cut=block.cut)
                 ]
-            case Command():
+            case CommandBlock():
                 rows = command_rows(block.head, block.command, columns=columns or _UNBOUNDED)
                 found.append(
                     line(*block.before, block.head, Span(rows[0][len(block.head) :], "code"))
@@ -249,3 +251,42 @@ def _part(spans: Iterable[Span], start: int, end: int) -> Iterable[Span]:
         if text:
             yield Span(text, span.role)
         at += len(span.text)
+
+
+_SHOWN = 2_000  # characters of a value
+
+
+class CommandWriter(Protocol):
+    """Writes what a person does next; a surface without a shell has its own."""
+
+    def __call__(self, *words: str) -> str:
+        """Return the verb and its arguments as this surface writes them."""
+        ...
+
+
+class Commands:
+    """Writes command lines of a program, for a store if it has to be named."""
+
+    def __init__(self, program: str, store: str | None) -> None:
+        self._program = program
+        self._store = ["--store", store] if store else []
+
+    def __call__(self, *words: str) -> str:
+        """Return a command line, ready to paste."""
+        end = words.index("--") if "--" in words else len(words)
+        return command_line([self._program, *words[:end], *self._store, *words[end:]])
+
+
+def cut_of(task_id: str, commands: CommandWriter, *, shows_all: bool = False) -> Cut:
+    """Return how much of a value is shown, with the command that shows the rest."""
+    if shows_all:
+        return WHOLE
+    return Cut(limit=_SHOWN, rest=commands("show", task_id, "--full"))
+
+
+def unattended_block(tasks: Sequence[Task], commands: CommandWriter) -> Line:
+    """Name queued tasks that nobody is about to start, oldest last, and what starts one."""
+    first = tasks[-1]
+    others = f" (and {len(tasks) - 1} more)" if len(tasks) > 1 else ""
+    start = Span(commands("resume", first.id), "code")
+    return line(f"Task {first.id}{others} is queued, and no worker is alive to start it: ", start)

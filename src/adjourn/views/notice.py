@@ -12,12 +12,21 @@ from adjourn.core.task import Milliseconds
 from adjourn.core.text.render import Cut, prose, title
 from adjourn.core.text.when import stamp
 from adjourn.core.trail.events import Event, Happened
-from adjourn.views.ask import ask_blocks
-from adjourn.views.block import CUSTOMARY_COLUMNS, AgentWords, Block, Line, Span, line, to_text
+from adjourn.views.block import (
+    CUSTOMARY_COLUMNS,
+    AgentWords,
+    Block,
+    CommandWriter,
+    Line,
+    Span,
+    cut_of,
+    line,
+    to_text,
+)
 from adjourn.views.call import unmade_blocks, unmade_words
-from adjourn.views.commands import CommandWriter, cut_of
-from adjourn.views.next_step import resume_hint
+from adjourn.views.task import ask_blocks, resume_hint
 
+SAMPLE = "test"  # the task of a notice that is about none
 _TITLE = 200
 _SHOWN = 2_000
 
@@ -90,6 +99,25 @@ def notice_of(
         by=event.by,
         ask_id=ask.id if ask else None,
         text=to_text(blocks, CUSTOMARY_COLUMNS),
+    )
+
+
+def sample_notice(notice_id: str, *, now: Milliseconds) -> Notice:
+    """Make a notice of no task, by which somebody finds out whether a notifier works."""
+    return Notice(
+        outcome="completed",
+        task_id=SAMPLE,
+        run_id=None,
+        checkpoint_id=None,
+        session_id=SAMPLE,
+        state=TaskState.SUCCEEDED,
+        id=notice_id,
+        event=Occasion.COMPLETION,
+        kind="notify_test",
+        at=stamp(now),
+        by="adjourn",
+        ask_id=None,
+        text="This is a test by `adjourn notify --test`. No task has changed.",
     )
 
 

@@ -6,12 +6,15 @@ import msgspec
 
 from adjourn.core.agent.calls import Report
 from adjourn.core.documents import is_resumable, pause_cause
+from adjourn.core.errors import UnreadableRow
+from adjourn.core.kept_documents import REPORT
+from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, Task
 from adjourn.core.text.render import clipped, prose, title
 from adjourn.core.text.when import ago, stamp
-from adjourn.views.block import Block, Command, Table
+from adjourn.ports.store import View
+from adjourn.views.block import Block, CommandBlock, CommandWriter, Table
 from adjourn.views.call import GIST, short
-from adjourn.views.commands import CommandWriter
 
 
 class PausedTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +33,20 @@ class PausedDoc(msgspec.Struct, frozen=True, kw_only=True):
     message: str | None
     paused_at: str
     resume_hint: str
+
+
+def paused_tasks(view: View, *, limit: int) -> list[PausedTask]:
+    """Return the tasks that are paused, with what their last runs said, newest first."""
+    found: list[PausedTask] = []
+    for task in view.tasks(states=(TaskState.PAUSED,), limit=limit):
+        try:
+            run = view.run(task.id, task.runs) if task.runs else None
+            report = REPORT.of(task.runs).read(view, task.id) if task.spec.is_driven else None
+        except UnreadableRow as error:
+            error.note_in(view.unreadable)
+        else:
+            found.append(PausedTask(task=task, run=run, report=report))
+    return found
 
 
 def way_on(found: PausedTask, commands: CommandWriter, *, named: str | None = None) -> str:
@@ -58,7 +75,8 @@ def paused_blocks(found: Sequence[PausedTask], commands: CommandWriter, *, now: 
     ]
     blocks: list[Block] = [Table(head=("PAUSED", "REASON", "SINCE", "WHY"), rows=rows)]
     blocks += [
-        Command("Go on with: ", way_on(each, commands, named=short(each.task.id))) for each in found
+        CommandBlock("Go on with: ", way_on(each, commands, named=short(each.task.id)))
+        for each in found
     ]
     return blocks
 

@@ -7,9 +7,8 @@ import msgspec
 from adjourn.core.plan.plan import ItemState, Progress, Stand, in_order
 from adjourn.core.states import ENDED
 from adjourn.core.text.render import prose
-from adjourn.views.block import Block, Span, Table, line
-from adjourn.views.call import short
-from adjourn.views.commands import CommandWriter
+from adjourn.views.block import Block, CommandWriter, Span, Table, line
+from adjourn.views.call import short, unmade_blocks, unmade_words
 
 _UNICODE = ("├─ ", "└─ ", "│  ", "   ", "… ")
 _ASCII = ("|- ", "`- ", "|  ", "   ", "... ")
@@ -56,7 +55,7 @@ def plan_blocks(progress: Progress, commands: CommandWriter, *, named: str) -> l
         case "completed":
             anew = Span(commands("execute", named, "--anew"), "code")
             return [
-                line("Completed: every task of the plan has succeeded."),
+                *standing_blocks(progress, commands, named=named),
                 line("Begin anew with: ", anew),
             ]
         case "paused":
@@ -70,6 +69,19 @@ def plan_blocks(progress: Progress, commands: CommandWriter, *, named: str) -> l
             ]
             names = ", ".join(stand.item.id for stand in failed)
             return [line(f"Failed: {names}"), *restarts, then]
+
+
+def standing_blocks(progress: Progress, commands: CommandWriter, *, named: str) -> list[Block]:
+    """Lay out what the graph of a plan does not tell: how it ended, or what it waits for."""
+    if progress.is_held:
+        held = Span(commands("execute", named), "code")
+        return [line("Paused: nothing of it starts by itself. Go on with: ", held)]
+    if progress.outcome != "completed":
+        return []
+    unmade = [call for stand in progress.stands for call in stand.unmade]
+    if not unmade:
+        return [line("Completed: every task of the plan has succeeded.")]
+    return [line(f"Completed; {unmade_words(len(unmade))}:"), *unmade_blocks(unmade)]
 
 
 def changes_since_start(progress: Progress, commands: CommandWriter) -> Iterator[str]:
@@ -135,6 +147,8 @@ def _note(row: _Row) -> str:
         notes.append("waits for a review")
     if stand.is_changed:
         notes.append("its words have changed since it began")
+    if stand.unmade:
+        notes.append(unmade_words(len(stand.unmade)))
     if stand.state is ItemState.FAILED and stand.task and stand.task.message:
         notes.append(prose(stand.task.message)[:_MESSAGE])
     return "; ".join(notes)

@@ -22,9 +22,8 @@ from adjourn.settings.find_store import (
     nearest_store,
     place_for_a_new_store,
 )
-from adjourn.system.clock import new_id, now
-from adjourn.system.run_files import checkpoint_path, clarifications_directory
-from adjourn.system.user_state import state_directory, store_key
+from adjourn.system.files import checkpoint_path, clarifications_directory
+from adjourn.system.machine import new_id, now, state_directory, store_key
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 
 TYPE_CHECKING = False
@@ -45,7 +44,9 @@ __all__ = [
     "is_shared",
     "left_by",
     "living",
+    "name_of_store",
     "open_decisions",
+    "open_store",
 ]
 
 # How a database is named elsewhere
@@ -156,6 +157,27 @@ def open_context(root: str, *, as_worker: bool = False, for_asking: bool = False
     )
 
 
+def open_store(root: str) -> "SqliteStore | PostgresStore":
+    """Open a store for whoever only reads it."""
+    if not is_shared(root):
+        return open_sqlite(root)
+    with postgres_is_there():
+        # Needs an optional package
+        from adjourn.wiring.shared import open_shared
+
+        return open_shared(root)
+
+
+def name_of_store(root: str) -> str:
+    """Return what people call a store: its directory, or the database."""
+    if not is_shared(root):
+        return root
+    # Needs an optional package
+    from adjourn.wiring.shared import named
+
+    return named(root)
+
+
 def _find_runner(name: str) -> "Runner":
     """Return the runner of that name. Loaded here: most who open a store only decide."""
     # Most who open a store only decide
@@ -181,7 +203,7 @@ def _open_shared_processes(root: str, store: "PostgresStore") -> "Processes":
 def _open_gate(root: str) -> "Gate":
     """Make what judges commands. Loaded here: most who open a store only decide."""
     # Most who open a store only decide
-    from adjourn.wiring.gate import open_gate
+    from adjourn.wiring.surroundings import open_gate
 
     return open_gate(root)
 

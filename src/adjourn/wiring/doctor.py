@@ -30,13 +30,11 @@ from adjourn.settings.principals import principals, webhooks
 from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.queue_holder import LONG, held_for, holder_of
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.system import lock
-from adjourn.system.run_files import LOCK, run_directory, run_names
+from adjourn.system.files import LOCK, is_lock_held, run_directory, run_names
 from adjourn.wiring import living
-from adjourn.wiring.authority import require_keygen
+from adjourn.wiring.authority import require_keygen, require_outside
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.notifications import configured
-from adjourn.wiring.outside_runs import require_outside
 from adjourn.wiring.ownership import deleted_stores
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -51,7 +49,7 @@ _DOCUMENTS: tuple[TaskDocument[Any], ...] = (CLARIFICATION, BATCH, BEGAN, CHANGE
 _SEE_TO_IT = "see to it and say it again"
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """One check: whether all is fine, what was found, and what helps if it is not."""
 
     check: str
@@ -60,12 +58,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str | None = None
 
 
-Findings = Iterator[Finding]
+Findings = Iterator[CheckResult]
 
 
-def examine(root: str, *, inside_run: str | None) -> list[Finding]:
+def examine(root: str, *, inside_run: str | None) -> list[CheckResult]:
     """Run all checks. A check that cannot be made is a finding, too."""
-    found: list[Finding] = []
+    found: list[CheckResult] = []
     for name, check in _CHECKS.items():
         found += _findings(name, partial(check, root))
     found += _findings("run", partial(_inside, inside_run))
@@ -76,8 +74,8 @@ def examine(root: str, *, inside_run: str | None) -> list[Finding]:
     return found
 
 
-def _findings(name: str, check: Callable[[], Findings]) -> list[Finding]:
-    found: list[Finding] = []
+def _findings(name: str, check: Callable[[], Findings]) -> list[CheckResult]:
+    found: list[CheckResult] = []
     try:
         found.extend(check())
     except AdjournError as error:
@@ -88,12 +86,12 @@ def _findings(name: str, check: Callable[[], Findings]) -> list[Finding]:
     return found
 
 
-def _fine(check: str, says: str) -> Finding:
-    return Finding(check=check, fine=True, says=says)
+def _fine(check: str, says: str) -> CheckResult:
+    return CheckResult(check=check, fine=True, says=says)
 
 
-def _bad(check: str, says: str, remedy: str) -> Finding:
-    return Finding(check=check, fine=False, says=says, remedy=remedy)
+def _bad(check: str, says: str, remedy: str) -> CheckResult:
+    return CheckResult(check=check, fine=False, says=says, remedy=remedy)
 
 
 # --- around the store -----------------------------------------------------------------------------
@@ -348,14 +346,14 @@ def _leftovers(root: str, controller: Controller) -> Findings:
     with controller.store.read() as view:
         running = {f"{task.id}.{task.runs}" for task in view.running()}
     locks = {name: os.path.join(run_directory(root, name), LOCK) for name in run_names(root)}
-    held = {name for name, path in locks.items() if lock.is_held(path)}
+    held = {name for name, path in locks.items() if is_lock_held(path)}
     for name in sorted(held - running)[:_FEW]:
         says = f"a shim of run {name} lives, and the run has ended"
         yield _bad("shims", says, f"adjourn show {name.partition('.')[0]}")
 
     supervisors = os.path.join(root, "supervisors")
     names = os.listdir(supervisors) if os.path.isdir(supervisors) else []
-    dead = [name for name in names if not lock.is_held(os.path.join(supervisors, name))]
+    dead = [name for name in names if not is_lock_held(os.path.join(supervisors, name))]
     if not orphans and held <= running:
         gone = f"{len(dead)} locks of supervisors that are gone"
         yield _fine("runs", f"{len(running)} under way, none left over; {gone}")

@@ -22,13 +22,12 @@ from adjourn.runners import find_kind, hook
 from adjourn.runners.agent.driver import TOOLS
 from adjourn.runners.agent.driver import carry_out as carry_out_call
 from adjourn.runners.driver import NO_STORE, UNAVAILABLE
-from adjourn.system.files import private_directory
+from adjourn.system.files import driver_directory, private_directory
 from adjourn.system.poll import Poll
-from adjourn.system.run_files import driver_directory
 from adjourn.wiring import find_root, open_decisions
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.gate import open_gate
 from adjourn.wiring.own_program import own_program
+from adjourn.wiring.surroundings import open_gate
 
 TYPE_CHECKING = False
 

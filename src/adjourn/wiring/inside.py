@@ -39,9 +39,9 @@ from adjourn.core.errors import EditIgnored, Misuse, NotInsideARun, Rejected
 from adjourn.core.kept_documents import SAVED
 from adjourn.core.states import AskState, CallMove
 from adjourn.core.task import Milliseconds, task_of_run
-from adjourn.settings.redaction import open_redactor
+from adjourn.settings.config import open_redactor
 from adjourn.settings.supervision import read_settings
-from adjourn.system.clock import now
+from adjourn.system.machine import now
 from adjourn.system.poll import Poll
 from adjourn.system.yaml import NotYet
 from adjourn.wiring import find_root
@@ -54,7 +54,7 @@ _LONGEST = 86_400.0
 Sleep = Callable[[float], object]
 
 
-class Draft(msgspec.Struct, frozen=True, kw_only=True):
+class AskDraft(msgspec.Struct, frozen=True, kw_only=True):
     """What a process says of itself when it needs to know something."""
 
     blocked_at: str
@@ -124,7 +124,7 @@ class InsideRun:
     def clarify(
         self,
         questions: Sequence[Question],
-        draft: Draft,
+        draft: AskDraft,
         *,
         linger: float | None = None,
         meanwhile: Iterable[Callable[[], object]] = (),
@@ -197,7 +197,7 @@ class InsideRun:
                 break
         return settled or self._controller.asks.collect(self._run_id, ask_ids)
 
-    def _leave_with(self, clarification: Clarification, draft: Draft) -> NoReturn:
+    def _leave_with(self, clarification: Clarification, draft: AskDraft) -> NoReturn:
         self._say(log.NOT_IN_TIME)
         with self._controller.store.read() as view:
             task = view.task(self._task_id)
@@ -281,7 +281,7 @@ def proposal_of(
     body = tool_body(tool, arguments)
     if schema is not None:
         # Most calls bring no schema
-        from adjourn.core.edit.schema import problems, require_schema
+        from adjourn.core.edit.argument_schema import problems, require_schema
 
         require_schema(schema)
         for problem in problems(arguments_of(body), schema):
@@ -322,7 +322,7 @@ def _require_size(content: bytes) -> None:
         raise Misuse(f"it has more than {protocol_files.LARGEST} bytes", way_out="write less")
 
 
-def draft_of(request: Request, checkpoint: bytes | None) -> Draft:
+def draft_of(request: Request, checkpoint: bytes | None) -> AskDraft:
     """Return what a request and a checkpoint say of the work so far."""
     _require_size(checkpoint or b"")
     try:
@@ -334,7 +334,7 @@ def draft_of(request: Request, checkpoint: bytes | None) -> Draft:
     work = kept.work_state
     if not work.parallel_work_available:
         work = msgspec.structs.replace(work, parallel_work_available=request.parallel_work)
-    return Draft(
+    return AskDraft(
         blocked_at=request.blocked_at,
         reason=request.reason,
         work_state=work,
@@ -345,7 +345,7 @@ def draft_of(request: Request, checkpoint: bytes | None) -> Draft:
     )
 
 
-def _request(questions: Sequence[Question], draft: Draft, *, linger: float) -> Request:
+def _request(questions: Sequence[Question], draft: AskDraft, *, linger: float) -> Request:
     keys = [question.key for question in questions]
     if not keys or len(set(keys)) < len(keys):
         raise Misuse(

@@ -17,8 +17,8 @@ from adjourn.settings.find_store import ADDRESS, URLS, is_shared
 from adjourn.stores.copy import Everything
 from adjourn.stores.sqlite.directory import DATABASE, FENCED, MOVING
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.system.clock import new_id
 from adjourn.system.files import private_directory, sync_directory, write_whole
+from adjourn.system.machine import new_id
 from adjourn.wiring import living, open_sqlite
 from adjourn.wiring.controller import open_controller
 

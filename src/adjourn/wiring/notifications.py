@@ -12,18 +12,19 @@ from typing import Any
 
 import msgspec
 
+from adjourn.core.documents import plain_json
 from adjourn.core.errors import Misuse
 from adjourn.core.redact import Redactor
 from adjourn.core.task import Milliseconds
 from adjourn.notifiers import choose_kind
-from adjourn.ports.notifier import BadTable, Notifier, NotifierSettings
+from adjourn.ports.notifier import BadTable, NotDelivered, Notifier, NotifierSettings
 from adjourn.settings.config import config_path, read_config
 from adjourn.settings.notify import key_of, proper_name, read_table, refuse_secret
-from adjourn.supervision.notify_loop import Sender, Stop, send_until
-from adjourn.system import lock
-from adjourn.system.clock import now
-from adjourn.views.commands import CommandWriter
-from adjourn.views.notice import Occasion
+from adjourn.supervision.notify_loop import NotifierStop, Sender, send_until
+from adjourn.system.files import hold_lock_if_free, is_lock_held
+from adjourn.system.machine import new_id, now
+from adjourn.views.block import CommandWriter
+from adjourn.views.notice import Occasion, sample_notice
 from adjourn.wiring.controller import open_controller
 
 LAST_ROUND = 5.0  # seconds for what is due when a worker has nothing left to do
@@ -114,6 +115,17 @@ def open_sender(
     )
 
 
+def send_sample(each: Configured) -> str | None:
+    """Send a notifier a notice of no task; return why it was not delivered, or None."""
+    name = f"evt_test_{new_id()}"
+    body = plain_json(msgspec.json.encode(sample_notice(name, now=now())).decode()).encode()
+    try:
+        each.notifier.send(name, body, at=now())
+    except NotDelivered as refusal:
+        return str(refusal)
+    return None
+
+
 def send_until_closed(
     descriptor: int,
     *,
@@ -123,10 +135,10 @@ def send_until_closed(
     log: Callable[..., None],
 ) -> None:
     """Send all that happens until the other end is closed, or the config changes."""
-    only = lock.hold_if_free(_presence(root))
+    only = hold_lock_if_free(_presence(root))
     if only is None:
         return  # another worker's process delivers
-    seen, notifiers, stop = _signature(), configured(), Stop()
+    seen, notifiers, stop = _signature(), configured(), NotifierStop()
 
     def send(each: Configured) -> None:
         try:
@@ -195,7 +207,7 @@ class NotifyProcess:
             return
         self._not_before = moment + _NOT_AGAIN_BEFORE
         seen = _signature()
-        if seen is None or seen == self._useless or lock.is_held(_presence(self._root)):
+        if seen is None or seen == self._useless or is_lock_held(_presence(self._root)):
             return
         if self._is_of_use():
             self._start()

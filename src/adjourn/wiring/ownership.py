@@ -19,16 +19,15 @@ from adjourn.core.task import Run
 from adjourn.core.text.render import command_line
 from adjourn.ports.world import StillRuns
 from adjourn.process.ancestry import enclosing_run
-from adjourn.process.processes import LocalProcesses
-from adjourn.process.start_marks import marks_of
+from adjourn.process.processes import LocalProcesses, marks_of
 from adjourn.stores.sqlite.binding import Identity, identity_in
-from adjourn.stores.sqlite.deleted import Fate, KnownStore, forget, known_stores
+from adjourn.stores.sqlite.deleted import KnownStore, StoreFate, forget, known_stores
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.system.clock import new_id, now
-from adjourn.system.run_files import run_directory
-from adjourn.system.user_state import state_directory
-from adjourn.wiring import is_shared, living, open_sqlite, postgres_is_there
-from adjourn.wiring.outside_runs import has_runs, require_outside
+from adjourn.system.files import run_directory
+from adjourn.system.machine import new_id, now, state_directory
+from adjourn.wiring import is_shared, living, open_sqlite, open_store, postgres_is_there
+from adjourn.wiring.all_stores import registered_stores
+from adjourn.wiring.authority import has_runs, require_outside, require_outside_here
 
 TYPE_CHECKING = False
 
@@ -63,7 +62,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_contents(root: str) -> StoreContents:
     """Return what a store holds; nothing is changed."""
-    store = _open_shared(root) if is_shared(root) else open_sqlite(root)
+    store = open_store(root)
     try:
         return _contents(store, root)
     finally:
@@ -199,15 +198,16 @@ def require_outside_of_all_runs(verb: str) -> None:
     if by.inside_run:
         sentence = f"{verb} is refused inside a run: what runs under adjourn may ask, never decide"
         raise NotAllowed(sentence, way_out="do it from a terminal of your own")
-    for known in known_stores(state_directory(os.environ)):
-        if known.fate is not Fate.THERE or not has_runs(known.path):
-            continue
-        store = open_sqlite(known.path)
-        try:
-            with store.read() as view:
-                require_outside(known.path, view, by, verb)
-        finally:
-            store.close()
+    for root in registered_stores():
+        if is_shared(root):
+            require_outside_here(root, by, verb)
+        elif has_runs(root):
+            store = open_sqlite(root)
+            try:
+                with store.read() as view:
+                    require_outside(root, view, by, verb)
+            finally:
+                store.close()
 
 
 def unfollowed_address(root: str) -> str | None:
@@ -237,7 +237,7 @@ def deleted_stores(paths: tuple[str, ...] = ()) -> list[KnownStore]:
     All of them, or those that were in these directories.
     """
     known = known_stores(state_directory(os.environ))
-    gone = [store for store in known if store.fate in {Fate.DELETED, Fate.REPLACED}]
+    gone = [store for store in known if store.fate in {StoreFate.DELETED, StoreFate.REPLACED}]
     if not paths:
         return gone
     wanted = [os.path.realpath(path) for path in paths]
@@ -247,7 +247,7 @@ def deleted_stores(paths: tuple[str, ...] = ()) -> list[KnownStore]:
         kept = next((store for store in known if store.path == path), None)
         if kept is None:
             raise NotFound(f"nothing is kept of a store at {path}", way_out="adjourn store forget")
-        if kept.fate is Fate.THERE:
+        if kept.fate is StoreFate.THERE:
             way_out = command_line(["adjourn", "doctor", "--store", path])
             raise Conflict(f"the store {path} is there", way_out=way_out)
         sentence = (

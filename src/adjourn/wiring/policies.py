@@ -14,8 +14,8 @@ from adjourn.core.policy.commands import SHELL_TOOLS, all_steps, programs_of, st
 from adjourn.core.policy.judge import allowed_call, explain
 from adjourn.core.policy.judgement import Judgement
 from adjourn.core.policy.locations import directory_of, named_paths
+from adjourn.core.policy.opening import NOTHING_SEEN, Surroundings
 from adjourn.core.policy.policy import Allowance
-from adjourn.core.policy.surroundings import NOTHING_SEEN, Surroundings
 from adjourn.core.states import ENDED
 from adjourn.core.task import Milliseconds, Task
 from adjourn.core.text.render import visible
@@ -23,9 +23,9 @@ from adjourn.core.text.toml import Problem
 from adjourn.settings.allow_rules import change_allowances, read_allowances
 from adjourn.settings.policies import FilePolicies, origins
 from adjourn.settings.policy_text import rules_path
-from adjourn.system.clock import new_id, now
+from adjourn.system.machine import new_id, now
 from adjourn.views.policy import Explained
-from adjourn.wiring.gate import observe, resolve
+from adjourn.wiring.surroundings import observe, resolve
 
 
 def explained(

@@ -8,10 +8,10 @@ from typing import Any, TypedDict
 import msgspec
 
 from adjourn.controller.controller import Controller
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.documents import is_resumable
 from adjourn.core.errors import CannotResume, Misuse
-from adjourn.core.plan.file import Runners
+from adjourn.core.plan.plan_file import Runners
 from adjourn.core.states import TaskState
 from adjourn.core.task import OnRejection, Run, Task
 from adjourn.ports.runner import NO_TABLE, ConfigTable, LeftSession
@@ -52,7 +52,9 @@ def prompt_work(runner: str, prompt: str, options: Sequence[str] = ()) -> Work:
         raise Misuse("the prompt is empty", way_out=f'adjourn run --runner {runner} "PROMPT"')
     kind = find_kind(runner)
     table = config_table(kind.config_table) if kind.config_table else NO_TABLE
-    setup = kind.read_options(options_of(options), os.environ, table)
+    agent = runner.partition(":")[2]
+    given = options_of(options) | ({"agent": agent} if agent else {})
+    setup = kind.read_options(given, os.environ, table)
     return Work(
         runner=runner,
         argv=kind.argv,
@@ -99,7 +101,9 @@ def setup_with_limits(task: Task, given: Mapping[str, str]) -> str:
     return find_kind(task.spec.runner).with_limits(kept, given).decode()
 
 
-def looks_at(controller: Controller, task: Task, *, starts: bool = False) -> list[Look]:
+def check_resumability(
+    controller: Controller, task: Task, *, starts: bool = False
+) -> list[SessionCheck]:
     """Check all that a resume of the task would need; nothing if it needs nothing but the store.
 
     Only who is about to start the agent `starts` its program, to ask for its version.
@@ -115,10 +119,10 @@ def looks_at(controller: Controller, task: Task, *, starts: bool = False) -> lis
 
     is_there = os.path.isdir(task.spec.workspace)
     says = task.spec.workspace if is_there else f"{task.spec.workspace} is not there any more"
-    workspace = Look(thing="workspace", fine=is_there, says=says)
+    workspace = SessionCheck(thing="workspace", fine=is_there, says=says)
     if task.state is TaskState.PAUSED and not is_resumable(task, run):
         says = "it was not saved yet when the task was interrupted"
-        return [Look(thing="session", fine=False, says=says), workspace]
+        return [SessionCheck(thing="session", fine=False, says=says), workspace]
 
     session = LeftSession(
         of=task.session_id,
@@ -139,7 +143,7 @@ def require_resumable(controller: Controller, task: Task) -> None:
 
     Nothing is started anew in its place.
     """
-    broken = [look for look in looks_at(controller, task, starts=True) if not look.fine]
+    broken = [look for look in check_resumability(controller, task, starts=True) if not look.fine]
     run = _last_run(controller, task)
     if not broken or run is None:
         return
@@ -154,7 +158,7 @@ def _last_run(controller: Controller, task: Task) -> Run | None:
         return view.run(task.id, task.runs) if task.runs else None
 
 
-def _commit(then: Head | None, now: Head | None) -> Iterator[Look]:
+def _commit(then: Head | None, now: Head | None) -> Iterator[SessionCheck]:
     """Say how far the workspace has moved since the agent left.
 
     It may go on all the same, but its model knows only what was there.
@@ -168,7 +172,7 @@ def _commit(then: Head | None, now: Head | None) -> Iterator[Look]:
     else:
         since = "nobody noted it when the task left"
     here = _named(now) if now else "no repository any more"
-    yield Look(thing="commit", fine=True, says=f"{here}; {since}")
+    yield SessionCheck(thing="commit", fine=True, says=f"{here}; {since}")
 
 
 def _named(head: Head) -> str:

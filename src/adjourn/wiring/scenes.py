@@ -17,10 +17,10 @@ from adjourn.core.task import Task
 from adjourn.core.text.render import spelled
 from adjourn.core.trail.events import Event
 from adjourn.supervision.workspace_notes import head_at_pause, note_changes, note_left
-from adjourn.views.commands import CommandWriter
-from adjourn.views.next_step import resume_hint
+from adjourn.views.block import CommandWriter
+from adjourn.views.task import resume_hint
 from adjourn.wiring import has_responses
-from adjourn.wiring.runners import looks_at
+from adjourn.wiring.runners import check_resumability
 from adjourn.workspace.git import changed_since, head_of
 
 _MOST_PATHS = 50  # of a workspace
@@ -88,7 +88,9 @@ def resumability_of(
     """Check all that a resume of an agent would need; None for a command."""
     if not task.spec.is_driven:
         return None
-    return resumability_doc(looks_at(controller, task), restart=commands("restart", task.id))
+    return resumability_doc(
+        check_resumability(controller, task), restart=commands("restart", task.id)
+    )
 
 
 def kept_transcript(controller: Controller, task: Task, *, shows_all: bool) -> list[Message]:
@@ -126,7 +128,13 @@ def redacted_progress(progress: Progress, redactor: Redactor) -> Progress:
     """Return a plan's state without secrets in the messages of its tasks."""
     replace = msgspec.structs.replace
     stands = tuple(
-        replace(stand, task=redactor.task(stand.task)) if stand.task else stand
+        replace(
+            stand,
+            task=redactor.task(stand.task),
+            unmade=tuple(redactor.call(call) for call in stand.unmade),
+        )
+        if stand.task
+        else stand
         for stand in progress.stands
     )
     return replace(progress, stands=stands)

@@ -6,13 +6,13 @@ The database's address, a place for files, processes, leases.
 import os
 import socket
 import stat
+from hashlib import sha256
 from urllib.parse import urlsplit
 
 import msgspec
 
 from adjourn.core.ask import Principal
 from adjourn.core.authority.scopes import ALL, LOGIN, Rights, Scope
-from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, StoreNotBound, StoreProblem, StoreRefused
 from adjourn.core.text.render import command_line
 from adjourn.ports.leases import RunLeases
@@ -20,12 +20,12 @@ from adjourn.ports.store import Change, View
 from adjourn.process.ancestry import enclosing_run
 from adjourn.process.supervisors import SupervisorRecord
 from adjourn.settings.find_store import ADDRESS, URLS
-from adjourn.stores.postgres.errors import shown
 from adjourn.stores.postgres.schema import ENGINE
 from adjourn.stores.postgres.store import LEASE, PostgresStore
-from adjourn.system.clock import boot_id
+from adjourn.stores.postgres.translation import shown
 from adjourn.system.files import private_directory, write_whole
-from adjourn.system.user_state import state_directory
+from adjourn.system.machine import boot_id, state_directory
+from adjourn.wiring.all_stores import register
 from adjourn.wiring.authority import FileAuthoriser
 
 NOWHERE = "off"
@@ -57,7 +57,7 @@ def place_for(url: str) -> str:
     """
     place = os.path.join(
         state_directory(os.environ),
-        sha256(_identity(url).encode("utf-8", "surrogateescape")).hex()[:16],
+        sha256(_identity(url).encode("utf-8", "surrogateescape")).hexdigest()[:16],
     )
     _keep_address(place, _address(url, _former(place) or Address(url=url)))
     return place
@@ -188,7 +188,7 @@ def _trust_mark(place: str, content: bytes) -> str:
     It is for these bytes in this very directory: a copy has another inode.
     """
     of = f"{os.stat(place).st_ino}\0".encode() + content
-    return os.path.join(state_directory(os.environ), "addresses", sha256(of).hex())
+    return os.path.join(state_directory(os.environ), "addresses", sha256(of).hexdigest())
 
 
 def trust_address(place: str, content: bytes | None = None) -> None:
@@ -234,6 +234,7 @@ def open_shared(place: str, *, as_worker: bool = False) -> PostgresStore:
         store = PostgresStore(
             address.url, listen_url=address.listen, lease=address.lease, seen=seen
         )
+    store.on_first_change = lambda: register(place, str(shown(address.url)))
     key = os.environ.get("ADJOURN_RUN_KEY", "")
     if not as_worker and len(key) == _KEY_DIGITS and not set(key) - set("0123456789abcdef"):
         store.key = key
@@ -272,7 +273,7 @@ class DatabaseAuthoriser(FileAuthoriser):
     def require_outside(self, view: View, by: Principal, verb: str) -> None:
         """Refuse a decision from what is, or may be, part of a run of this machine."""
         # Most commands start without it (bench start)
-        from adjourn.wiring.outside_runs import require_outside_here
+        from adjourn.wiring.authority import require_outside_here
 
         del view
         require_outside_here(self._root, by, verb)

@@ -13,10 +13,10 @@ from adjourn.process.forks.client import ForkServer
 from adjourn.process.supervisors import SupervisorRecord
 from adjourn.runners import DEFAULT_AGENT
 from adjourn.supervision.supervisor import Supervisor
-from adjourn.system.clock import new_id, now
+from adjourn.system.machine import new_id, now
 from adjourn.wiring import is_shared, left_by
+from adjourn.wiring.authority import place_if_any
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.outside_runs import place_if_any
 from adjourn.wiring.own_program import own_program
 
 _PACKAGES = ("pydantic_ai", "openai", "anthropic", "msgspec", "apsw")

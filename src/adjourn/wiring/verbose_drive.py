@@ -7,7 +7,7 @@ from adjourn.core.agent.calls import CallResult, Held, Proposed
 from adjourn.core.call import Call
 from adjourn.core.states import CallState
 from adjourn.core.text.render import visible
-from adjourn.settings.redaction import open_redactor
+from adjourn.settings.config import open_redactor
 from adjourn.views.call import gist
 
 _STANDS = {

@@ -11,9 +11,9 @@ from adjourn.stores.sqlite.directory import DATABASE
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.supervision.worker import Log, Worker
-from adjourn.system.clock import now
-from adjourn.views.commands import CommandWriter
-from adjourn.wiring.outside_runs import place_if_any
+from adjourn.system.machine import now
+from adjourn.views.block import CommandWriter
+from adjourn.wiring.authority import place_if_any
 from adjourn.wiring.supervisor import open_supervising
 
 

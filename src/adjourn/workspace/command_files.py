@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from adjourn.core.call import COMMAND, Command, argv_of
-from adjourn.core.policy.surroundings import NOT_PINNED, Surroundings
+from adjourn.core.policy.opening import NOT_PINNED, Surroundings
 from adjourn.core.text.render import spelled
+from adjourn.system.machine import hinders_looking
 from adjourn.system.pinning import (
     DIGEST,
     FileLookup,
@@ -22,7 +23,6 @@ from adjourn.system.pinning import (
     plan_start,
     steps_to,
 )
-from adjourn.system.shortage import hinders_looking
 
 LARGEST = 256 << 20
 MOST = 100

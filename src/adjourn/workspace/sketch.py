@@ -8,12 +8,12 @@ import stat
 import time
 from array import array
 from collections import Counter
+from hashlib import sha256
 from zlib import crc32
 
 import msgspec
 
 from adjourn.core.diffstat import Diffstat, FileChange, by_path
-from adjourn.core.digest import sha256
 from adjourn.core.task import Milliseconds
 from adjourn.core.text.render import spelled
 from adjourn.workspace.git import MOST_ENTRIES, entries, read_start
@@ -60,7 +60,7 @@ def sketch_of(workspace: str, *, seconds: float = _LONGEST) -> Sketches:
             checksums: bytes | None = None
             if b"\0" not in content and lines_left >= 0:
                 checksums = array("I", map(crc32, lines)).tobytes()
-            sketch = Sketch(changed, found.st_size, sha256(content), checksums)
+            sketch = Sketch(changed, found.st_size, sha256(content).digest(), checksums)
         files[spelled(os.path.relpath(path, workspace))] = sketch
     return Sketches(at=began, files=files, is_whole=True)
 
@@ -91,7 +91,30 @@ def compare(before: Sketches, now: Sketches) -> Diffstat:
     return Diffstat(files=by_path(changes), is_whole=before.is_whole and now.is_whole)
 
 
-def _differ(old: Sketch, new: Sketch) -> bool:
+def rebase(before: Sketches, left: Sketches, now: Sketches) -> Sketches:
+    """Return what was there before a task, as if others had made their changes before it.
+
+    `left` is the workspace as the task left it, `now` as it finds it again. A file that both have
+    changed stays as it was before the task: it is the task's. A look that was cut short tells
+    nothing of what is missing in it.
+    """
+    if not (left.is_whole and now.is_whole):
+        return before
+    files = dict(before.files)
+    for path in left.files.keys() | now.files.keys():
+        first, old, new = (each.files.get(path) for each in (before, left, now))
+        if not _differ(old, new) or _differ(first, old):
+            continue
+        if new is None:
+            files.pop(path, None)
+        else:
+            files[path] = new
+    return Sketches(at=before.at, files=files, is_whole=before.is_whole)
+
+
+def _differ(old: Sketch | None, new: Sketch | None) -> bool:
+    if old is None or new is None:
+        return old is not new
     if old.digest and new.digest:
         return old.digest != new.digest
     return (old.size, old.changed) != (new.size, new.changed)

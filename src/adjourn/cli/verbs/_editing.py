@@ -16,15 +16,15 @@ from adjourn.controller.controller import Controller
 from adjourn.controller.edits import schema_of
 from adjourn.core.ask import ApprovalAsk, Reply, Verb, require_open
 from adjourn.core.call import COMMAND, Call, Json, canonical, command_of
+from adjourn.core.edit.argument_schema import Schema
 from adjourn.core.edit.edit import difference, editable, read_back, with_argument, written
-from adjourn.core.edit.schema import Schema
 from adjourn.core.errors import Misuse
 from adjourn.core.task import Task
 from adjourn.core.text.render import WHOLE, visible
 from adjourn.system.files import private_directory, write_whole
-from adjourn.views.ask import difference_blocks
 from adjourn.views.block import Block, line
 from adjourn.views.call import call_blocks
+from adjourn.views.task import difference_blocks
 
 _LARGEST = 64 * 1024 * 1024
 _NOTHING = "nothing is recorded"

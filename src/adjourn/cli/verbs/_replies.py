@@ -9,10 +9,10 @@ from adjourn.controller.transaction import call_asked_about
 from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.errors import Misuse, NotFound, StoreProblem
 from adjourn.core.states import AskState, TaskState
-from adjourn.core.task import Task
-from adjourn.core.text.render import visible
+from adjourn.core.task import WHOLE_ID, Task
+from adjourn.core.text.render import prose, visible
 from adjourn.views.call import call_blocks
-from adjourn.wiring import has_worker
+from adjourn.wiring import has_worker, name_of_store
 
 
 def reply_to(
@@ -31,10 +31,12 @@ def reply_to(
 
     With a key they are signed, or only signed and saved. One call may be edited first.
     """
+    texts = read_ids(ids)
+    decisions = _open_where_they_are(session, verb, texts)
     is_edited, is_signed = bool(in_editor or sets), bool(sign or save)
     # Only what is edited or signed needs more than decisions do
     controller = session.open_controller() if is_edited or is_signed else None
-    decisions = controller.decisions if controller else session.open_decisions()
+    decisions = controller.decisions if controller else decisions
     by = session.principal(decisions)
     decisions.authorise(by, verb)
     if override is not None and (len(ids) != 1 or "-" in ids):
@@ -42,7 +44,7 @@ def reply_to(
             "--override goes with one ask, named on the command line",
             way_out='adjourn approve ASK --override "why it must run"',
         )
-    found = decisions.find_asks(read_ids(ids))
+    found = decisions.find_asks(texts)
 
     replies = [Reply(ask_id=ask, verb=verb, text=text) for ask in found]
     if override is not None:
@@ -63,6 +65,29 @@ def reply_to(
     else:
         settled = decisions.decide(replies, by=by)
     return print_settled(session, decisions, settled) if settled is not None else 0
+
+
+def _open_where_they_are(session: Session, verb: Verb, texts: Sequence[str]) -> Decisions:
+    """Open the store that has these asks: this one, or another one of this user's."""
+    decisions = session.open_decisions() if session.has_store else None
+    if session.given_store:
+        session.require_store()
+    elif decisions and all(len(text) == WHOLE_ID for text in texts):
+        with decisions.store.read() as view:
+            if all(view.asks_like(text) for text in texts):
+                return decisions
+    # What is named in full and is here needs no other store (bench start)
+    from adjourn.cli.verbs._home_of_asks import find_home
+
+    home = None if session.given_store else find_home(session, texts)
+    if home is None:
+        return decisions or session.open_decisions()
+    # Only a decision on another store needs it
+    from adjourn.wiring.ownership import require_outside_of_all_runs
+
+    require_outside_of_all_runs(verb)
+    session.change_root(home)
+    return session.open_decisions()
 
 
 def read_ids(ids: Sequence[str]) -> list[str]:
@@ -114,6 +139,7 @@ def _print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask
             {
                 "schema_version": 1,
                 "outcome": "recorded",
+                **({"store": name_of_store(session.root)} if session.is_elsewhere else {}),
                 "asks": docs,
                 "tasks": {task.id: task.state for task in tasks.values()},
                 "receipts": receipts,
@@ -130,6 +156,8 @@ def _print_settled(session: Session, decisions: Decisions, settled: Sequence[Ask
         if ask.state is AskState.APPROVED and call:
             session.print("what runs:")
             session.show(call_blocks(call, cut=session.cut(call.task_id)))
+    if session.is_elsewhere:
+        session.print(f"store: {prose(name_of_store(session.root))}")
     queued = {task.spec.pool for task in tasks.values() if task.state is TaskState.QUEUED}
     pools = {pool for pool in queued if has_worker(session.root, pool)}
     for task in tasks.values():

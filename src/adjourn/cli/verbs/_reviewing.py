@@ -8,13 +8,13 @@ from adjourn.cli.session import Session
 from adjourn.cli.terminal import flush, is_pasted, wait_for_silence
 from adjourn.controller.controller import Controller
 from adjourn.core.ask import Ask, Principal, Reply, Verb, is_review
+from adjourn.core.authority.scopes import is_human
 from adjourn.core.errors import AdjournError
 from adjourn.core.review import APPROVE, APPROVE_AND_STOP, REJECT, REQUEST_CHANGES
 from adjourn.core.task import Task
 from adjourn.core.text.render import prose
-from adjourn.system.poll import Poll
-from adjourn.system.signals import Signals
-from adjourn.views.ask import ask_blocks
+from adjourn.system.poll import Poll, Signals
+from adjourn.views.task import ask_blocks
 
 _STDIN = 0
 _LINE = 1 << 16
@@ -30,7 +30,7 @@ _WORDS = {"a": APPROVE, "s": APPROVE_AND_STOP, "c": REQUEST_CHANGES, "r": REJECT
 def can_review(session: Session, by: Principal) -> bool:
     """Return whether a person is there who can be asked at once."""
     is_at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    return is_at_terminal and not session.wants_json and by.is_human
+    return is_at_terminal and not session.wants_json and is_human(by)
 
 
 def review_now(

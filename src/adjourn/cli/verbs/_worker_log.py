@@ -12,7 +12,7 @@ from adjourn.core.documents import plain_json
 from adjourn.core.errors import StoreProblem
 from adjourn.core.text.render import prose
 from adjourn.core.text.when import stamp
-from adjourn.system.clock import now
+from adjourn.system.machine import now
 
 _MANY = 100  # tasks that are counted; of more it says only that there are more
 _BETWEEN_COUNTS = 0.25  # seconds

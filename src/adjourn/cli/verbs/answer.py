@@ -9,7 +9,7 @@ from adjourn.core.ask import Verb
 from adjourn.core.errors import Misuse
 
 
-@verb("answer")
+@verb("answer", prints_whole=True)
 @click.argument("asks", nargs=-1, metavar="ASK...")
 @click.argument("text")
 @signable

@@ -8,7 +8,7 @@ from adjourn.cli.verbs._replies import reply_to
 from adjourn.core.ask import Verb
 
 
-@verb("approve")
+@verb("approve", prints_whole=True)
 @click.argument("asks", nargs=-1, required=True, metavar="ASK...")
 @click.option(
     "--value", metavar="V", help="What the command gets as AUTO_APPROVAL (default: approved)."

@@ -12,7 +12,7 @@ from adjourn.core.ask import QuestionAsk, question_of
 from adjourn.core.errors import Misuse
 
 
-@verb("ask")
+@verb("ask", prints_whole=True)
 @click.argument("question")
 @click.option(
     "--choice",

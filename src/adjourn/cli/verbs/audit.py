@@ -12,7 +12,7 @@ from adjourn.core import exits
 from adjourn.core.errors import UnreadableRow
 from adjourn.core.text.render import prose, visible
 from adjourn.core.text.when import stamp
-from adjourn.core.trail.audit import COLUMNS, Auditor, Verdict, harmless
+from adjourn.core.trail.audit import COLUMNS, Auditor, AuditVerdict, harmless
 from adjourn.core.trail.events import Sealed
 from adjourn.ports.store import View
 
@@ -99,7 +99,7 @@ def _progress(session: Session, place: int, total: int) -> None:
         sys.stderr.flush()
 
 
-def _told(verdict: Verdict) -> Iterator[str]:
+def _told(verdict: AuditVerdict) -> Iterator[str]:
     broken = verdict.broken
     if broken and broken.place:
         kind, task = prose(broken.kind or "unreadable"), visible(broken.task_id or "unknown")

@@ -15,7 +15,7 @@ from adjourn.core.errors import Misuse
 _WAY_OUT = "adjourn clarify --help"
 
 
-@verb("clarify", finds_store=False)
+@verb("clarify", prints_whole=True, finds_store=False)
 @click.argument("questions", nargs=-1, metavar="[QUESTION]...")
 @click.option(
     "--from",

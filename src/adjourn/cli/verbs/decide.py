@@ -1,6 +1,7 @@
 """adjourn decide: record decisions that somebody signed."""
 
 import sys
+from hashlib import sha256
 
 import click
 
@@ -10,16 +11,15 @@ from adjourn.cli.verbs._replies import print_settled
 from adjourn.core.ask import Principal
 from adjourn.core.authority.signed import read_file
 from adjourn.core.authority.webhook import read_request, reply_of, require_genuine
-from adjourn.core.digest import sha256
 from adjourn.core.errors import Misuse, NotAllowed, NotFound
 from adjourn.process.ancestry import enclosing_run
 from adjourn.settings.principals import secret_of_webhook
-from adjourn.system.clock import now
+from adjourn.system.machine import now
 
 _LARGEST = 1024 * 1024
 
 
-@verb("decide")
+@verb("decide", prints_whole=True)
 @click.argument("file", required=False, metavar="[FILE]")
 @click.option(
     "--webhook",
@@ -47,10 +47,10 @@ def command(session: Session, *, file: str | None, webhook: str | None) -> int:
         request = read_request(_stdin())
         require_genuine(request, key, now=now() // 1000)
         # The same request once more is the same decision
-        identity = sha256(f"{webhook}/{request.id}".encode("utf-8", "replace")).hex()
+        identity = sha256(f"{webhook}/{request.id}".encode("utf-8", "replace")).hexdigest()
         controller = session.open_controller()
         settled = controller.signing.decide_once(
-            f"webhook:{identity}", sha256(request.body), [reply_of(request)], by=by
+            f"webhook:{identity}", sha256(request.body).digest(), [reply_of(request)], by=by
         )
     return print_settled(session, controller.decisions, settled)
 

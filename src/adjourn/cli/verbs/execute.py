@@ -8,8 +8,8 @@ from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
 from adjourn.cli.terminal import flush
 from adjourn.cli.verbs._reviewing import can_review, review_now
-from adjourn.cli.verbs.plan import graph_of
-from adjourn.cli.verbs.run import find_parent_run, ungated_line
+from adjourn.cli.verbs.plan import graph_of, without_secrets
+from adjourn.cli.verbs.run import ungated_line
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.ask import Principal
@@ -17,12 +17,13 @@ from adjourn.core.plan.document import plan_doc
 from adjourn.core.plan.plan import Progress, Stand
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
+from adjourn.process.ancestry import parent_run_in
 from adjourn.supervision.plan_execution import Execution
 from adjourn.supervision.supervisor import Watcher
-from adjourn.system.signals import Signals, deferred_signals
+from adjourn.system.poll import Signals, deferred_signals
 from adjourn.views.block import BLANK
 from adjourn.views.plan import changes_since_start, plan_blocks
-from adjourn.wiring.plans import executing, open_plan, specs_of
+from adjourn.wiring.plan_files import executing, open_plan, specs_of
 from adjourn.wiring.scenes import item_hints, note_paused_items
 
 _EXIT_CODES = {"completed": exits.COMPLETED, "paused": exits.PAUSED, "failed": exits.FAILED}
@@ -62,7 +63,7 @@ def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     found = open_plan(plan)
     session.find_root(start=found.workspace)
-    outer = find_parent_run(session)
+    outer = parent_run_in(session.root)
     specs = specs_of(found, review=review, parent_run=outer)
     with (
         supervising(session) as (controller, supervisor),
@@ -103,8 +104,9 @@ def _report(session: Session, controller: Controller, progress: Progress, *, nam
         if len(scenes) > 1:
             session.print(f"[{scene.task.spec.item}]")
         session.show([*standing(session, scene, now=controller.now()), BLANK])
+    progress = without_secrets(session, progress)
     next_blocks = plan_blocks(progress, session.commands, named=named)
-    session.show([graph_of(session, progress), BLANK, *next_blocks])
+    session.show([graph_of(progress), BLANK, *next_blocks])
     return _EXIT_CODES[progress.outcome]
 
 

@@ -8,7 +8,7 @@ from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
 from adjourn.controller.decisions import ENOUGH
 from adjourn.core.task import Task
-from adjourn.supervision.wait import require_workspace
+from adjourn.supervision.workspace_notes import require_workspace
 
 
 @verb("fork")

@@ -1,30 +1,21 @@
 """adjourn inbox: what waits for a person."""
 
-from typing import assert_never
-
 import click
 import msgspec
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.controller.transaction import call_asked_about
-from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, UncertainAsk
-from adjourn.core.call import COMMAND, Call, require_readable
-from adjourn.core.errors import UnreadableRow
+from adjourn.controller.transaction import readable_call
+from adjourn.core.errors import Misuse
 from adjourn.core.states import TaskState
-from adjourn.core.task import Task
-from adjourn.core.text.render import clipped, prose, title
-from adjourn.core.text.when import ago, span
 from adjourn.ports.store import View
-from adjourn.views.block import BLANK, Table
-from adjourn.views.call import GIST, gist, short
-from adjourn.views.commands import unattended_block
+from adjourn.views.ask_row import ask_row
+from adjourn.views.block import BLANK, Table, unattended_block
 from adjourn.wiring import find_unattended
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:  # start-up is a hot path; at a terminal no secrets are taken out
-    from adjourn.core.redact import Redactor
     from adjourn.views.paused import PausedTask
 
 _MANY = 20  # queued tasks that are looked at
@@ -41,11 +32,22 @@ _MANY = 20  # queued tasks that are looked at
 )
 @click.option("--after", metavar="ASK", help="Show those that came after this one.")
 @click.option("--snoozed", is_flag=True, help="Show those that are snoozed, and until when.")
-def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -> None:
+@click.option("--everywhere", is_flag=True, help="Of all your stores, not only of this one.")
+def command(
+    session: Session, *, limit: int, after: str | None, snoozed: bool, everywhere: bool
+) -> None:
     """List what waits for a person: the open asks of all tasks, oldest first, then paused tasks.
 
     Asks that are snoozed are left out.
     """
+    if everywhere:
+        if after:
+            raise Misuse("--after belongs to one store", way_out="adjourn inbox --after ASK")
+        # Most inboxes are of one store (bench start)
+        from adjourn.cli.verbs._everywhere import print_inbox
+
+        print_inbox(session, limit=limit, snoozed=snoozed)
+        return
     if not session.has_store:
         if session.wants_json:
             empty: dict[str, object] = {"count": 0, "snoozed": 0, "asks": [], "paused": []}
@@ -69,13 +71,13 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
             # Only JSON needs them (bench start)
             from adjourn.core.documents import ask_doc, unreadable_doc
             from adjourn.core.kept_documents import WHY
-            from adjourn.views.paused import paused_doc
+            from adjourn.views.paused import paused_doc, paused_tasks
 
             docs = [
-                ask_doc(ask, _call_of(view, ask), why=WHY.of(ask.id).read(view, ask.task_id))
+                ask_doc(ask, readable_call(view, ask), why=WHY.of(ask.id).read(view, ask.task_id))
                 for ask in found[:limit]
             ]
-            found_paused = _paused(view, limit)
+            found_paused = paused_tasks(view, limit=limit)
             document = {
                 "schema_version": 1,
                 "count": view.count_open_asks(),
@@ -87,7 +89,7 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
             session.print_document(document)
             return
         redactor = session.redactor_of_text if found else None
-        rows = [_row(view, ask, moment, redactor) for ask in found[:limit]]
+        rows = [ask_row(view, ask, now=moment, redactor=redactor) for ask in found[:limit]]
         queued = view.tasks(states=(TaskState.QUEUED,), limit=_MANY)
         # Those belong to the whole inbox, below its asks
         paused = [] if snoozed or start else _paused(view, limit)
@@ -108,75 +110,12 @@ def command(session: Session, *, limit: int, after: str | None, snoozed: bool) -
 
 
 def _paused(view: View, limit: int) -> "list[PausedTask]":
-    """Return the tasks that are paused, with what their last runs said, newest first."""
-    tasks = view.tasks(states=(TaskState.PAUSED,), limit=limit)
-    if not tasks:
+    if not view.tasks(states=(TaskState.PAUSED,), limit=1):
         return []
     # Most inboxes have no such task (bench start)
-    from adjourn.core.kept_documents import REPORT
-    from adjourn.views.paused import PausedTask
+    from adjourn.views.paused import paused_tasks
 
-    found: list[PausedTask] = []
-    for task in tasks:
-        try:
-            run = view.run(task.id, task.runs) if task.runs else None
-            report = REPORT.of(task.runs).read(view, task.id) if task.spec.is_driven else None
-        except UnreadableRow as error:
-            error.note_in(view.unreadable)
-        else:
-            found.append(PausedTask(task=task, run=run, report=report))
-    return found
-
-
-def _call_of(view: View, ask: Ask) -> Call | None:
-    try:
-        call = call_asked_about(view, ask)
-        if call:
-            require_readable(call)
-    except UnreadableRow as error:
-        error.note_in(view.unreadable)
-        return None
-    return call
-
-
-def _row(
-    view: View, ask: Ask, moment: int, redactor: "Redactor | None"
-) -> tuple[str, str, str, str, str]:
-    until = ask.snoozed_until
-    when = ago(ask.created_at, now=moment)
-    if until is not None and until > moment:
-        when = f"in {span(until - moment)}"
-    try:
-        what = _gist(view, ask, view.task(ask.task_id), redactor)
-        if redactor:
-            from adjourn.core.redact import plainly  # only where nobody looks
-
-            what = plainly(what)
-    except UnreadableRow as error:
-        error.note_in(view.unreadable)
-        what = f"({error.kind} cannot be read)"
-    return (short(ask.id), ask.kind, short(ask.task_id), when, what)
-
-
-def _gist(view: View, ask: Ask, task: Task, redactor: "Redactor | None") -> str:
-    """Return the question, the call of an agent, or the command that waits for a start."""
-    if redactor:
-        ask, task = redactor.ask(ask), redactor.task(task)
-    match ask:
-        case QuestionAsk():
-            return clipped(prose(ask.prompt), columns=GIST)
-        case UncertainAsk() if task.spec.is_driven:
-            return clipped(prose(ask.prompt), columns=GIST)
-        case UncertainAsk():
-            return title(task.spec, columns=GIST)
-        case ApprovalAsk():
-            call = view.call(task.id, ask.call) if task.spec.is_driven else None
-            if call and redactor:
-                call = redactor.call(call)
-            what = gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
-            return f"never: {what}" if ask.terms.override else what
-        case _:
-            assert_never(ask)
+    return paused_tasks(view, limit=limit)
 
 
 def _print(

@@ -8,56 +8,131 @@ import click
 from adjourn.cli.options import verb
 from adjourn.cli.screen import Margin, Stream, hand_on_all
 from adjourn.cli.session import Session
-from adjourn.cli.terminal import print_exactly
+from adjourn.cli.terminal import flush, print_exactly
 from adjourn.controller.controller import Controller
-from adjourn.core.errors import NotFound
-from adjourn.core.states import TaskState
+from adjourn.core.errors import Misuse, NotFound
+from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Task, run_id
 from adjourn.supervision.wait import wait_until
-from adjourn.system.files import open_plain
+from adjourn.system.files import open_plain, run_directory
 from adjourn.system.poll import OUTPUT_SECONDS
-from adjourn.system.run_files import run_directory
+from adjourn.views.call import short
 
 
-@verb("logs")
+@verb("logs", prints_whole=True)
 @click.argument("task", metavar="ID")
-@click.option("-f", "--follow", is_flag=True, help="Go on while the task runs.")
+@click.option(
+    "-f", "--follow", is_flag=True, help="Go on until the task has ended, also after a pause."
+)
+@click.option("--all", "wants_all", is_flag=True, help="All runs of the task, oldest first.")
 @click.option(
     "--run", "number", type=click.IntRange(1), metavar="N", help="The n-th run instead of the last."
 )
-def command(session: Session, *, task: str, follow: bool, number: int | None) -> int:
+def command(
+    session: Session, *, task: str, follow: bool, wants_all: bool, number: int | None
+) -> int:
     """Print what a task's run printed: its stdout on stdout, its stderr on stderr.
 
     To a file it is byte for byte; on a terminal control characters are made visible, and each row
     is marked out or err.
     """
+    if wants_all and number is not None:
+        raise Misuse("--all and --run exclude each other", way_out=f"adjourn logs {task} --all")
     controller = session.open_controller()
     found = controller.decisions.find_task(task)
-    wanted = number or found.runs
-    if not 1 <= wanted <= found.runs:
-        raise NotFound(f"task {found.id} has no run {wanted}", way_out=f"adjourn runs {found.id}")
-    place = run_directory(session.root, run_id(found.id, wanted))
-    _tell_of_elsewhere(session, controller, found.id, wanted, place=place)
+    first = 1 if wants_all else number or found.runs
+    last = found.runs if wants_all else first
+    if not 1 <= first <= last <= found.runs:
+        raise NotFound(f"task {found.id} has no run {first}", way_out=f"adjourn runs {found.id}")
     if session.wants_json:
         session.is_copy = False  # what was printed is what was asked for
-        session.print_document(_document(place, run_id(found.id, wanted)))
+        runs = [_document(session, run_id(found.id, each)) for each in range(first, last + 1)]
+        document = {"runs": runs} if wants_all else runs[0]
+        session.print_document({"schema_version": 1, **document})
         return 0
-    margin = Margin()
-    streams = [
-        Stream("stdout", sys.stdout.fileno(), margin),
-        Stream("stderr", sys.stderr.fileno(), margin),
-    ]
-    if follow and wanted == found.runs:
+
+    printer = _Printer(session, controller, found.id, is_marked=wants_all)
+    for each in range(first, last + 1):
+        printer.print_new(each)
+    if follow and last == found.runs:
+        printer.follow(found, last)
+    printer.end()
+    return 0
+
+
+class _Printer:
+    """Prints what the runs of a task print, one run after the other."""
+
+    def __init__(
+        self, session: Session, controller: Controller, task_id: str, *, is_marked: bool
+    ) -> None:
+        self._session = session
+        self._controller = controller
+        self._task_id = task_id
+        self._is_marked = is_marked
+        self._number = 0
+        self._margin = Margin()
+        self._streams: list[Stream] = []
+
+    def print_new(self, number: int) -> None:
+        """Print what a run has printed since the last time; a later run begins with its mark."""
+        place = run_directory(self._session.root, run_id(self._task_id, number))
+        if number != self._number:
+            self.end()
+            self._number = number
+            self._streams = [
+                Stream("stdout", sys.stdout.fileno(), self._margin),
+                Stream("stderr", sys.stderr.fileno(), self._margin),
+            ]
+            # Only where a person reads: what is redirected stays as the runs wrote it
+            if self._is_marked and sys.stdout.isatty() and sys.stderr.isatty():
+                self._session.print(f"run {number}:")
+                flush()
+            _tell_of_elsewhere(self._session, self._controller, self._task_id, number, place=place)
+        hand_on_all(self._streams, place)
+
+    def follow(self, task: Task, number: int) -> None:
+        """Print on until the task has ended, whoever resumes it meanwhile."""
+        session, controller = self._session, self._controller
+        told: set[int] = set()
 
         def look() -> None:
             session.settle(controller)
-            hand_on_all(streams, place)
+            with controller.store.read() as view:
+                now = view.task(task.id)
+            for each in range(max(self._number, number), now.runs + 1):
+                self._is_marked = self._is_marked or each > number
+                self.print_new(each)
+            if now.state in {TaskState.WAITING, TaskState.PAUSED} and now.runs not in told:
+                told.add(now.runs)
+                self.end()
+                how = "waits for a person" if now.state is TaskState.WAITING else "is paused"
+                session.warn(f"adjourn: task {short(task.id)} {how}: {_way_on(session, now)}")
 
-        wait_until(controller, found.id, _has_left, look=look, every=OUTPUT_SECONDS)
-    hand_on_all(streams, place)
-    if ending := margin.end():
-        print_exactly(ending.removesuffix("\n"))
-    return 0
+        def runs(now: Task) -> bool:
+            return now.state is TaskState.RUNNING or now.state in ENDED
+
+        def rests(now: Task) -> bool:
+            return now.state is not TaskState.RUNNING
+
+        # Only what is printed has to be looked for; all else is an event
+        while task.state not in ENDED:
+            if task.state is TaskState.RUNNING:
+                task = wait_until(controller, task.id, rests, look=look, every=OUTPUT_SECONDS)
+            else:
+                task = wait_until(controller, task.id, runs, look=look)
+        look()
+
+    def end(self) -> None:
+        """Bring the cursor of a terminal to the beginning of a row."""
+        if ending := self._margin.end():
+            print_exactly(ending.removesuffix("\n"))
+            flush()
+
+
+def _way_on(session: Session, task: Task) -> str:
+    words = ("inbox",) if task.state is TaskState.WAITING else ("resume", short(task.id))
+    return session.commands(*words)
 
 
 def _tell_of_elsewhere(
@@ -76,17 +151,9 @@ def _tell_of_elsewhere(
         )
 
 
-def _has_left(task: Task) -> bool:
-    return task.state is not TaskState.RUNNING
-
-
-def _document(place: str, name: str) -> dict[str, object]:
-    return {
-        "schema_version": 1,
-        "run_id": name,
-        "stdout": _text(place, "stdout"),
-        "stderr": _text(place, "stderr"),
-    }
+def _document(session: Session, name: str) -> dict[str, object]:
+    place = run_directory(session.root, name)
+    return {"run_id": name, "stdout": _text(place, "stdout"), "stderr": _text(place, "stderr")}
 
 
 def _text(place: str, name: str) -> str:

@@ -15,7 +15,14 @@ from adjourn.core.text.render import prose
 from adjourn.supervision.notify_loop import Round, Sender
 from adjourn.views.block import Table, lines
 from adjourn.views.notice import Occasion
-from adjourn.wiring.notifications import Configured, configured, open_sender, send_until_closed
+from adjourn.wiring.notifications import (
+    Configured,
+    configured,
+    open_sender,
+    send_sample,
+    send_until_closed,
+)
+from adjourn.wiring.ownership import require_outside_of_all_runs
 
 
 class NotifierDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,11 +47,17 @@ class NotifierDoc(msgspec.Struct, frozen=True, kw_only=True):
     "--check", is_flag=True, help="Only say whether the config can be used, and who is told what."
 )
 @click.option(
+    "--test",
+    "is_test",
+    is_flag=True,
+    help="Send each notifier a test message, and print whether it arrived.",
+)
+@click.option(
     "--follow",
     is_flag=True,
     help="Tell all that happens until stdin is closed: what a worker starts by itself.",
 )
-def command(session: Session, *, flush: bool, check: bool, follow: bool) -> int:
+def command(session: Session, *, flush: bool, check: bool, is_test: bool, follow: bool) -> int:
     """Say who is told of pauses, decisions and endings, and how far that is.
 
     A worker delivers by itself.
@@ -56,6 +69,8 @@ def command(session: Session, *, flush: bool, check: bool, follow: bool) -> int:
     if follow:
         return _follow(session)
     notifiers = configured()
+    if is_test and notifiers:
+        return _test(session, notifiers)
     sent: dict[str, Round] = {}
     if flush and notifiers:
         controller = session.open_controller()
@@ -82,14 +97,34 @@ def command(session: Session, *, flush: bool, check: bool, follow: bool) -> int:
     return exits.FAILED if any(each.failed for each in sent.values()) else exits.COMPLETED
 
 
+def _test(session: Session, notifiers: list[Configured]) -> int:
+    """Send each notifier a notice of no task, in no store, and print what came of it."""
+    require_outside_of_all_runs("notify --test")
+    results = {each.name: send_sample(each) for each in notifiers}
+    if session.wants_json:
+        documents = [
+            {"name": name, "delivered": why is None, "error": why} for name, why in results.items()
+        ]
+        session.print_document({"schema_version": 1, "tests": documents})
+    else:
+        rows = [
+            (each.name, "no" if results[each.name] else "yes", each.way, results[each.name] or "")
+            for each in notifiers
+        ]
+        head = ("NAME", "ARRIVED", "TO", "ERROR")
+        session.show([Table(head=head, rows=[tuple(map(prose, row)) for row in rows])])
+    return exits.FAILED if any(results.values()) else exits.COMPLETED
+
+
 def _sender(session: Session, each: Configured) -> Sender:
     redactor = session.open_redactor()
     return open_sender(each, session.root, commands=session.commands, redactor=redactor)
 
 
 def _follow(session: Session) -> int:
+    gc.freeze()
     gc.enable()  # short commands go without; this one lasts
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, _stay)  # it leaves when its worker does, after the last round
     controller = session.open_controller()
     controller.decisions.authorise_alone(session.principal(controller.decisions), "notify --follow")

@@ -9,9 +9,9 @@ from adjourn.cli.session import Session
 from adjourn.cli.terminal import columns_of
 from adjourn.core.plan.document import plan_doc
 from adjourn.core.plan.plan import Progress, progress_of
-from adjourn.views.block import Table
-from adjourn.views.plan import graph_block
-from adjourn.wiring.plans import open_plan
+from adjourn.views.block import BLANK, Table
+from adjourn.views.plan import graph_block, standing_blocks
+from adjourn.wiring.plan_files import open_plan
 from adjourn.wiring.scenes import item_hints, redacted_progress
 
 
@@ -36,13 +36,20 @@ def show(session: Session, *, plan: str) -> None:
         hints = item_hints(controller, progress, commands=commands) if controller else {}
         session.print_document(plan_doc(progress, hint=commands("execute", plan), hints=hints))
     else:
-        session.show([graph_of(session, progress)])
+        progress = without_secrets(session, progress)
+        below = standing_blocks(progress, session.commands, named=plan)
+        session.show([graph_of(progress), *([BLANK, *below] if below else [])])
 
 
-def graph_of(session: Session, progress: Progress) -> Table:
-    """Draw the graph of a plan for stdout; where nobody looks, without secrets."""
-    if not sys.stdout.isatty():
-        progress = redacted_progress(progress, session.open_redactor())
+def without_secrets(session: Session, progress: Progress) -> Progress:
+    """Return how a plan stands as stdout may have it: where nobody looks, without secrets."""
+    if sys.stdout.isatty():
+        return progress
+    return redacted_progress(progress, session.open_redactor())
+
+
+def graph_of(progress: Progress) -> Table:
+    """Draw the graph of a plan for stdout."""
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
     columns = columns_of(sys.stdout)
     return graph_block(progress, columns=columns, has_unicode=encoding == "utf8")

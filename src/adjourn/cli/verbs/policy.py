@@ -14,7 +14,7 @@ from adjourn.core.policy.policy import Origin
 from adjourn.core.text.json_text import decode_unambiguous
 from adjourn.core.text.render import prose, visible
 from adjourn.settings.policies import Gathering, gather, origins
-from adjourn.system.clock import now
+from adjourn.system.machine import now
 from adjourn.views.policy import explanation_blocks, explanation_document
 from adjourn.wiring.policies import explained
 

@@ -14,7 +14,7 @@ from adjourn.core.errors import Conflict, UnreadableRow
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
 from adjourn.process.supervisors import remove_dead
-from adjourn.system.run_files import run_directory, run_names
+from adjourn.system.files import run_directory, run_names
 
 _DAY_MS = 86_400_000
 _PAGE = 500
@@ -93,7 +93,7 @@ def _remove_runs(root: str, task_ids: set[str]) -> None:
     One look for all tasks.
     """
     # Most commands start without it (bench start)
-    from adjourn.process.start_marks import remove_marks
+    from adjourn.process.processes import remove_marks
 
     if not task_ids:
         return

@@ -8,7 +8,7 @@ from adjourn.cli.verbs._replies import reply_to
 from adjourn.core.ask import Verb
 
 
-@verb("reject")
+@verb("reject", prints_whole=True)
 @click.argument("asks", nargs=-1, required=True, metavar="ASK...")
 @click.option("--reason", metavar="TEXT", help="Why; whoever asked is told.")
 @signable

@@ -13,7 +13,7 @@ from adjourn.controller.decisions import ENOUGH
 from adjourn.core.errors import Misuse
 from adjourn.core.resumption import PLAIN, Resumption
 from adjourn.core.task import Task
-from adjourn.supervision.wait import require_workspace
+from adjourn.supervision.workspace_notes import require_workspace
 
 _LIMITS = ("max_steps", "max_tokens", "max_cost")
 

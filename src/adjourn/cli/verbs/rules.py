@@ -17,7 +17,7 @@ from adjourn.core.policy.policy import Allowance
 from adjourn.core.text.render import call_lines, command_line, visible
 from adjourn.core.text.when import stamp
 from adjourn.settings.allow_rules import change_allowances
-from adjourn.system.clock import now
+from adjourn.system.machine import now
 from adjourn.wiring.policies import (
     MONTH,
     LateCall,

@@ -22,6 +22,7 @@ from adjourn.core.errors import Misuse
 from adjourn.core.states import ENDED
 from adjourn.core.task import DEFAULT_GRACE, DEFAULT_POOL, Spec, Task
 from adjourn.core.text.render import visible
+from adjourn.process.ancestry import parent_run_in
 from adjourn.settings.config import exit_codes_setting, wants_pauses
 from adjourn.wiring.runners import (
     DEFAULT_AGENT,
@@ -78,7 +79,10 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "max_cost", "on_tex
 @click.option(
     "--runner",
     type=AnyOf(RunnerNames(of_agents=True)),
-    help="Who works on PROMPT (default: agent, the built-in one).",
+    metavar="NAME",
+    help="Who works on PROMPT: agent (the built-in one, the default), claude, codex, acp:NAME for"
+    " an agent that speaks ACP (with acp alone, its command stands after two dashes), or one"
+    " that a package brings.",
 )
 @click.option(
     "--model",
@@ -162,7 +166,7 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
         grace=given["grace"],
         pool=given["pool"],
         expires_after=given["expires"],
-        parent_run=find_parent_run(session),
+        parent_run=parent_run_in(session.root),
         pause_on_approval=is_gated,
         asks_by_exit_code=(given["exit_codes"] or exit_codes_setting()) == "ask",
     )
@@ -209,6 +213,11 @@ def _work(
     argv: list[str] = context.meta.get("command", [])
     if argv and not context.args and not runner and not options:
         return command_work(argv) if argv[0] else _nothing()
+    if argv and runner and len(context.args) == 1 and find_kind(runner).has_agents:
+        # An agent that has no name here: its command stands after two dashes
+        from shlex import join  # slow to import, and seldom needed
+
+        return prompt_work(runner, context.args[0], (*options, f"command={join(argv)}"))
     unknown = next((word for word in context.args[:1] if word.startswith("-")), None)
     if unknown:
         raise Misuse(f"no such option: {visible(unknown)}", way_out="adjourn run --help")
@@ -250,9 +259,3 @@ def _is_one_word(text: str) -> bool:
 
 def _nothing() -> NoReturn:
     raise Misuse("there is no command to run", way_out="adjourn run -- COMMAND [ARGUMENT]...")
-
-
-def find_parent_run(session: Session) -> str | None:
-    """Return the run that this command is part of, unless that one is kept in another store."""
-    outer = os.environ.get("ADJOURN_STORE", "")
-    return os.environ.get("ADJOURN_RUN_ID") if os.path.abspath(outer) == session.root else None

@@ -11,6 +11,7 @@ from adjourn.core.documents import RunDoc, run_doc
 from adjourn.core.task import Run, Task
 from adjourn.core.text.render import prose
 from adjourn.core.text.when import ago, span
+from adjourn.core.trail.durations import run_ends, time_spent, time_words
 from adjourn.ports.store import View
 from adjourn.views.agent import usage_words
 from adjourn.views.block import Table
@@ -24,7 +25,10 @@ def command(session: Session, *, task: str) -> None:
     found = controller.decisions.find_task(task)
     with controller.store.read() as view:
         runs = view.runs(found.id)
+        if redactor := None if session.wants_json else session.redactor_of_text:
+            runs = [redactor.run(run) for run in runs]
         docs = [_doc(view, found, run) for run in runs]
+        events = view.events(found.id)
     if session.wants_json:
         session.print_document({"schema_version": 1, "runs": docs})
         return
@@ -33,8 +37,13 @@ def command(session: Session, *, task: str) -> None:
         return
     moment = controller.now()
     head = ("RUN", "STATE", "STARTED", "TOOK", "EXIT", "RESUMABLE", "NOTE")
-    rows = [_row(run, doc, moment=moment) for run, doc in zip(runs, docs, strict=True)]
+    ends = run_ends(events)
+    rows = [
+        _row(run, doc, ended=ends.get(run.number, moment), moment=moment)
+        for run, doc in zip(runs, docs, strict=True)
+    ]
     session.show([Table(head=head, rows=rows, state_column=1)])
+    session.print(f"\nIn all: {time_words(time_spent(events), now=moment)}")
 
 
 def _doc(view: View, task: Task, run: Run) -> RunDoc:
@@ -44,7 +53,7 @@ def _doc(view: View, task: Task, run: Run) -> RunDoc:
     )
 
 
-def _row(run: Run, doc: RunDoc, *, moment: int) -> tuple[str, ...]:
+def _row(run: Run, doc: RunDoc, *, ended: int, moment: int) -> tuple[str, ...]:
     ending = (
         f"signal {run.signal}"
         if run.signal
@@ -52,8 +61,7 @@ def _row(run: Run, doc: RunDoc, *, moment: int) -> tuple[str, ...]:
         if run.exit_code is None
         else str(run.exit_code)
     )
-    # A pause that was superseded was written to later
-    took = span((run.paused_at or run.updated_at) - run.created_at)
+    took = span(ended - run.created_at)
     can = "yes" if doc.resumable else "no"
     return (
         str(run.number),

@@ -13,7 +13,7 @@ from adjourn.core.ask import UncertainAsk, Verb, Verdict
 from adjourn.core.errors import Conflict, NotFound
 
 
-@verb("settle")
+@verb("settle", prints_whole=True)
 @click.argument("call")
 @click.argument("verdict", type=click.Choice([verdict.value for verdict in Verdict]))
 def command(session: Session, *, call: str, verdict: str) -> int:

@@ -16,11 +16,17 @@ from adjourn.core.documents import manifest_of
 from adjourn.core.errors import Conflict
 from adjourn.core.task import Task
 from adjourn.core.text.render import prose
+from adjourn.core.trail.durations import time_spent, time_words
 from adjourn.views.agent import resumability_blocks
-from adjourn.views.block import BLANK, AgentWords, Block, line
-from adjourn.views.commands import unattended_block
-from adjourn.views.next_step import resume_hint
-from adjourn.views.task import all_calls, history_blocks, settled_blocks, task_blocks, work_blocks
+from adjourn.views.block import BLANK, AgentWords, Block, line, unattended_block
+from adjourn.views.task import (
+    all_calls,
+    history_blocks,
+    resume_hint,
+    settled_blocks,
+    task_blocks,
+    work_blocks,
+)
 from adjourn.views.transcript import transcript_blocks
 from adjourn.views.workspace import workspace_blocks
 from adjourn.wiring import find_unattended
@@ -37,7 +43,7 @@ class TranscriptDoc(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
 
 
-@verb("show")
+@verb("show", prints_whole=True)
 @click.argument("task", metavar="ID")
 @click.option("--full", is_flag=True, help="Cut nothing.")
 @click.option(
@@ -90,6 +96,7 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
     if refusal:
         blocks += [line(refusal), BLANK]
     blocks += work_blocks(scene, cut=cut)
+    blocks.append(line(time_words(time_spent(whole.events), now=now)))
     if whole.workspace:
         blocks += [BLANK, *workspace_blocks(whole.workspace)]
     if whole.resumability:

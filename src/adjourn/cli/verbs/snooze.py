@@ -13,7 +13,7 @@ from adjourn.core.text.when import stamp
 _LONGEST = 10 * 366 * 86_400_000
 
 
-@verb("snooze")
+@verb("snooze", prints_whole=True)
 @click.argument("asks", nargs=-1, required=True, metavar="ASK...")
 @click.option(
     "--for", "length", type=DURATION, metavar="TIME", help="For how long: 90s, 15m, 8h, 2d."

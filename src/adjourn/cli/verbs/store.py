@@ -14,8 +14,7 @@ from adjourn.core.errors import Conflict, Misuse
 from adjourn.core.text.render import prose
 from adjourn.core.text.when import stamp
 from adjourn.views.call import call_blocks
-from adjourn.wiring import is_shared
-from adjourn.wiring.controller import name_of
+from adjourn.wiring import is_shared, name_of_store
 
 TYPE_CHECKING = False
 
@@ -48,7 +47,7 @@ def backup(session: Session, *, target: str) -> None:
         )
     else:
         session.print(
-            f"Backed up {name_of(session.root)} to {path} ({os.path.getsize(path):,} bytes)."
+            f"Backed up {name_of_store(session.root)} to {path} ({os.path.getsize(path):,} bytes)."
         )
 
 
@@ -76,9 +75,9 @@ def migrate(session: Session, *, source: str | None) -> None:
     if source is None:
         session.open_controller().store.close()  # whoever opens a store brings it up to date
         if session.wants_json:
-            session.print_document({"schema_version": 1, "store": name_of(session.root)})
+            session.print_document({"schema_version": 1, "store": name_of_store(session.root)})
         else:
-            session.print(f"{name_of(session.root)} is up to date.")
+            session.print(f"{name_of_store(session.root)} is up to date.")
         return
     # Other verbs of the group start without it
     from adjourn.wiring.migration import migrate as move
@@ -174,7 +173,7 @@ def accept(session: Session, *, yes: bool) -> None:
         decisions = session.open_decisions()
         decisions.authorise_alone(session.principal(decisions), "accept")
     contents = read_contents(session.root)
-    name = name_of(session.root)
+    name = name_of_store(session.root)
     if not contents.is_ours:
         raise Conflict(contents.why, way_out=session.commands("store", "adopt"))
     if contents.missing is None:
@@ -236,9 +235,8 @@ def _require_outside() -> None:
 
 def _require_directory(session: Session) -> None:
     if is_shared(session.root):
-        sentence = (
-            f"{name_of(session.root)} is a database that machines share: it is bound by its logins"
-        )
+        name = name_of_store(session.root)
+        sentence = f"{name} is a database that machines share: it is bound by its logins"
         raise Misuse(sentence, way_out=session.commands("doctor"))
 
 
@@ -289,7 +287,7 @@ def _confirm(session: Session, question: str, *words: str, yes: bool) -> None:
 
 def _tell_taken(session: Session, taken: "Taken", verb_done: str) -> None:
     doubts, inbox = taken.doubts, session.commands("inbox")
-    told = [f"{verb_done} {prose(name_of(session.root))}."]
+    told = [f"{verb_done} {prose(name_of_store(session.root))}."]
     if doubts.uncertain:
         told.append(f"{_tasks(doubts.uncertain, 'has', 'have')} a call that may have run: {inbox}")
     if doubts.asked_again:

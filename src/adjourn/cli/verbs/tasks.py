@@ -4,15 +4,15 @@ import click
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.core.documents import unreadable_doc
+from adjourn.core.documents import task_doc, unreadable_doc
+from adjourn.core.errors import Misuse
 from adjourn.core.kept_documents import NOT_MADE
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Task
-from adjourn.core.text.render import spelled, title
-from adjourn.core.text.when import ago, stamp
-from adjourn.views.block import BLANK, Table
+from adjourn.core.text.render import title
+from adjourn.core.text.when import ago
+from adjourn.views.block import BLANK, Table, unattended_block
 from adjourn.views.call import GIST, short, unmade_words
-from adjourn.views.commands import unattended_block
 from adjourn.wiring import find_unattended
 
 
@@ -33,8 +33,19 @@ from adjourn.wiring import find_unattended
     help="How many to show.",
 )
 @click.option("--before", metavar="ID", help="Show those that are older than this one.")
-def command(session: Session, *, states: tuple[str, ...], limit: int, before: str | None) -> None:
+@click.option("--everywhere", is_flag=True, help="Of all your stores, not only of this one.")
+def command(
+    session: Session, *, states: tuple[str, ...], limit: int, before: str | None, everywhere: bool
+) -> None:
     """List tasks, newest first."""
+    if everywhere:
+        if before:
+            raise Misuse("--before belongs to one store", way_out="adjourn tasks --before ID")
+        # Most lists are of one store (bench start)
+        from adjourn.cli.verbs._everywhere import print_tasks
+
+        print_tasks(session, states=tuple(map(TaskState, states)), limit=limit)
+        return
     decisions = session.open_decisions() if session.has_store else None
     found: list[Task] = []
     unmade: dict[str, int] = {}  # how many approved calls of agents were never made
@@ -52,7 +63,7 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
         session.print_document(
             {
                 "schema_version": 1,
-                "tasks": [_document(task, unmade.get(task.id, 0)) for task in found],
+                "tasks": [task_doc(task, calls_not_made=unmade.get(task.id, 0)) for task in found],
                 **unreadable_doc(session.unreadable),
             }
         )
@@ -82,21 +93,3 @@ def command(session: Session, *, states: tuple[str, ...], limit: int, before: st
         session.print(
             f"\nolder: {session.commands('tasks', *only, '--before', short(found[-1].id))}"
         )
-
-
-def _document(task: Task, unmade: int) -> dict[str, object]:
-    return {
-        "task_id": task.id,
-        "state": task.state,
-        "runner": task.spec.runner,
-        "argv": [spelled(word) for word in task.spec.argv],
-        "prompt": task.spec.prompt,
-        "workspace": spelled(task.spec.workspace),
-        "runs": task.runs,
-        "session_id": task.session_id,
-        "parent_run_id": task.spec.parent_run,
-        "created_at": stamp(task.created_at),
-        "updated_at": stamp(task.updated_at),
-        "message": task.message,
-        "calls_not_made": unmade,
-    }

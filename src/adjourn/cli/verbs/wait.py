@@ -10,13 +10,13 @@ from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError
-from adjourn.core.states import TaskState
+from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Task
-from adjourn.supervision.wait import wait_until
+from adjourn.process.ancestry import parent_run_in
+from adjourn.supervision.wait import is_settled, wait_until
 from adjourn.views.block import BLANK
 
 _MOMENT = 2.0  # seconds that a detached supervisor may need to take its task
-_UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
 
 
 @verb("wait")
@@ -26,6 +26,8 @@ _UNDER_WAY = frozenset({TaskState.QUEUED, TaskState.RUNNING})
 )
 def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) -> int:
     """Wait until every task has ended or needs a person.
+
+    A task that waits for tasks which it started needs a person once one of them does.
 
     Exit 10 if any needs one, else 1 if any failed, else 0.
     """
@@ -56,25 +58,35 @@ def _wait_for_end(
     def look() -> None:
         session.settle(controller)
 
-    if not session.wants_json and timeout is None:
-        task = wait_until(controller, task.id, _has_begun, look=look, timeout=_MOMENT)
-        if task.state is TaskState.QUEUED:
+    def is_done(found: Task) -> bool:
+        with controller.store.read() as view:
+            return is_settled(view, found)
+
+    # Whoever waits without an end is warned, once, that nobody has taken a queued task
+    is_warned = session.wants_json or deadline is not None
+    while not is_warned:
+        found = wait_until(
+            controller, task.id, lambda found: is_done(found) or not _has_begun(found), look=look
+        )
+        if is_done(found):
+            break
+        found = wait_until(controller, task.id, _has_begun, look=look, timeout=_MOMENT)
+        if not _has_begun(found):
             start = session.commands("resume", task.id)
             session.warn(
                 f"adjourn: task {task.id} is queued, and nobody has taken it; it starts with:"
                 f" {start}"
             )
-    ended = wait_until(controller, task.id, _is_settled, look=look, timeout=timeout)
-    if not _is_settled(ended):
+            is_warned = True
+    found = wait_until(controller, task.id, is_done, look=look, timeout=timeout)
+    if not is_done(found):
         raise AdjournError(
-            f"task {task.id} is still {ended.state}", way_out=f"adjourn wait {task.id}"
+            f"task {task.id} is still {found.state}", way_out=f"adjourn wait {task.id}"
         )
-    return ended
+    if (outer := parent_run_in(session.root)) and found.state in ENDED:
+        controller.tasks.close_left(outer, found)
+    return found
 
 
 def _has_begun(task: Task) -> bool:
     return task.state is not TaskState.QUEUED
-
-
-def _is_settled(task: Task) -> bool:
-    return task.state not in _UNDER_WAY

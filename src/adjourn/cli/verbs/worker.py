@@ -15,7 +15,7 @@ from adjourn.core.task import DEFAULT_POOL
 from adjourn.core.text.when import ago, stamp
 from adjourn.process.ancestry import enclosing_run
 from adjourn.settings.supervision import read_settings
-from adjourn.system.signals import deferred_signals
+from adjourn.system.poll import deferred_signals
 from adjourn.views.block import Table
 from adjourn.wiring import living
 from adjourn.wiring.notifications import HURRIED, LAST_ROUND, NotifyProcess

@@ -116,7 +116,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class SessionCheck(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that a resume of an agent needs, and how it stands."""
 
     thing: str

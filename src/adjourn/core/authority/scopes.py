@@ -37,8 +37,38 @@ MEANINGS = {
     Level.L2: "signed with a key, verified when it was recorded and again before the gate opens",
 }
 
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of everybody whose name begins with the same word."""
+
+    is_human: bool = False  # a person is taken to be there
+    needs_listing: bool = False  # it is one only if the owner's config says so
+    best: Level = Level.L0  # that a decision of this kind can have
+
+
+KINDS = {
+    "uid": Kind(is_human=True, best=Level.L1),  # a user of this machine, at a command line
+    "db": Kind(is_human=True, best=Level.L1),  # a login of a shared store
+    "key": Kind(is_human=True, best=Level.L2),  # whoever signed with that SSH key
+    "passkey": Kind(is_human=True, best=Level.L2),  # whoever signed with that passkey
+    "web": Kind(is_human=True, best=Level.L1),  # a session of a browser
+    "telegram": Kind(is_human=True, needs_listing=True, best=Level.L1),
+    "slack": Kind(is_human=True, needs_listing=True, best=Level.L1),
+    "token": Kind(is_human=True, needs_listing=True, best=Level.L1),  # of the HTTP API
+    "link": Kind(is_human=True, needs_listing=True),  # whoever has a signed link
+    "agent": Kind(),  # a host that speaks MCP
+    "webhook": Kind(),
+    "file": Kind(),  # a response file: it answers, and decides nothing
+}
+"""Every kind of principal; one that is not here may do nothing."""
+
+# Their own name tells who they are; all others speak through a process of some user
+_BY_THEMSELVES = frozenset({"uid", "db"})
+
 ALL = frozenset(Scope)
 LOGIN = "db:"  # begins the name of a login of a shared store
+AGENT = "agent"  # the kind of those who decide only for what they started
+AGENT_SCOPES = frozenset({Scope.REQUEST, Scope.ANSWER, Scope.APPROVE})
 
 SCOPES = {
     "start": Scope.REQUEST,
@@ -58,6 +88,8 @@ SCOPES = {
     "rules": Scope.ADMIN,
     "notify": Scope.ADMIN,
     "accept": Scope.ADMIN,
+    "setup": Scope.ADMIN,
+    "delegate": Scope.ADMIN,
 }
 """Every verb that changes something; one that is not here nobody may use."""
 
@@ -72,9 +104,24 @@ class Rights(msgspec.Struct, frozen=True, kw_only=True):
     also: tuple[str, ...] = ()
     # Nobody else can open the store: every `uid:N` of its trail is this user, however mapped
     is_only_user: bool = False
+    is_person: bool = False  # the owner's config says that a person stands behind the name
 
 
 NONE = Rights()
+
+
+def is_human(by: Principal, rights: Rights = NONE) -> bool:
+    """Return whether a person is taken to be there; what is part of a run is none."""
+    kind = KINDS.get(by.kind)
+    if kind is None or not kind.is_human or by.inside_run is not None:
+        return False
+    return rights.is_person or not kind.needs_listing
+
+
+def is_signer(by: Principal) -> bool:
+    """Return whether somebody is known by a signature that was verified."""
+    kind = KINDS.get(by.kind)
+    return kind is not None and kind.best is Level.L2
 
 
 def needs_outside(verb: str) -> bool:
@@ -97,6 +144,9 @@ def refuse_without(scopes: frozenset[Scope], by: Principal, verb: str) -> None:
 
     A verb may have words behind it, as in `rules add`.
     """
+    if by.kind not in KINDS:
+        sentence = f"{by.name} may not {verb}: nobody knows that kind of principal"
+        raise NotAllowed(sentence, way_out="decide from a terminal of your own")
     scope = SCOPES.get(verb.partition(" ")[0])
     if scope is None:
         raise NotAllowed(f"nobody may {verb}: it is in no scope", way_out="adjourn --help")
@@ -116,11 +166,17 @@ def _way_to(scope: Scope, by: Principal) -> str:
 
 def level_of(by: Principal, rights: Rights, *, requester: str) -> Level:
     """Say what a decision is worth, given who asked for what it decides."""
-    if by.is_signer:
-        return Level.L2
+    kind = KINDS.get(by.kind)
+    if kind is None or kind.best is not Level.L1:
+        return kind.best if kind else Level.L0
+    if by.kind in _BY_THEMSELVES:
+        user: str | None = by.name
+    else:
+        # Who reaches us through a process of the requester's is worth no more than the requester
+        user = by.through if is_human(by, rights) and requester not in rights.also else None
     is_another = (
-        by.is_user
-        and _are_two_of_a_kind(by.name, requester)
+        user is not None
+        and _are_two_of_a_kind(user, requester)
         and not _is_the_same_user(rights, requester)
     )
     return Level.L1 if is_another else Level.L0
@@ -157,7 +213,7 @@ def refuse_terms(
     """
     if terms.override:
         overriding = f'{way_out} --override "why it must run"'
-        if not by.is_human:
+        if not is_human(by, rights):
             sentence = (
                 f"your policy says never: only a person at a command line can override that,"
                 f" and {by.name} is none"
@@ -168,13 +224,17 @@ def refuse_terms(
                 "your policy says never: approving it needs a reason to override that",
                 way_out=overriding,
             )
-    if terms.approver is Approver.HUMAN and not by.is_human:
+    if terms.approver is Approver.HUMAN and not is_human(by, rights):
         raise NotAllowed(f"only a person may approve this, and {by.name} is none", way_out=way_out)
-    if terms.not_requester and (
-        requester in {by.name, *rights.also} or _is_the_same_user(rights, requester)
-    ):
+    # Of an agent's task the user behind the agent counts as the requester, and may be anybody here
+    is_requester = (
+        requester in {by.name, by.through, *rights.also}
+        or _is_the_same_user(rights, requester)
+        or (requester.startswith(f"{AGENT}:") and not is_signer(by))
+    )
+    if terms.not_requester and is_requester:
         raise NotAllowed(
             f"{by.name} asked for this: somebody else has to approve it", way_out=way_out
         )
-    if terms.signed and not by.is_signer:
+    if terms.signed and not is_signer(by):
         raise NotAllowed("this needs a signed approval", way_out=f"{way_out} --sign KEY")

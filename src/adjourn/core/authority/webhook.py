@@ -18,7 +18,7 @@ _LONGEST_ID = 256
 _DIGITS = 12
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class WebhookRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A signed request: what was signed, and the signatures that it came with."""
 
     id: str
@@ -47,7 +47,7 @@ def signature(key: bytes, notice_id: str, body: bytes, *, at: int) -> str:
     return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
 
 
-def read_request(content: bytes) -> Request:
+def read_request(content: bytes) -> WebhookRequest:
     """Read header lines, an empty line and a body.
 
     A line before them, as HTTP has it, is tolerated.
@@ -79,7 +79,7 @@ def read_request(content: bytes) -> Request:
         raise NotAllowed(
             f"{_TIME} is in seconds, and {_ID} has at most {_LONGEST_ID} characters", way_out=_HOW
         )
-    return Request(
+    return WebhookRequest(
         id=found[_ID], at=int(found[_TIME]), signatures=tuple(found[_SIGNATURE].split()), body=body
     )
 
@@ -96,7 +96,7 @@ def _split(content: bytes) -> tuple[bytes, bytes, bytes]:
     return content[:at], end, content[at + len(end) :]
 
 
-def require_genuine(request: Request, key: bytes, *, now: int) -> None:
+def require_genuine(request: WebhookRequest, key: bytes, *, now: int) -> None:
     """Refuse a request that was not signed with that key, or not within the last few minutes."""
     expected = signature(key, request.id, request.body, at=request.at)
     matches = [
@@ -112,7 +112,7 @@ def require_genuine(request: Request, key: bytes, *, now: int) -> None:
         )
 
 
-def reply_of(request: Request) -> Reply:
+def reply_of(request: WebhookRequest) -> Reply:
     """Return the reply that a genuine request brings."""
     try:
         body = decode_unambiguous(request.body, type=Body)

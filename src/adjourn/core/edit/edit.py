@@ -22,16 +22,16 @@ from adjourn.core.call import (
     tool_body,
 )
 from adjourn.core.documents import json_escape
-from adjourn.core.edit.schema import Schema, problems
+from adjourn.core.edit.argument_schema import Schema, problems
 from adjourn.core.errors import Misuse
-from adjourn.core.policy.surroundings import differences
+from adjourn.core.policy.opening import differences
 from adjourn.core.task import Spec
 from adjourn.core.text.render import WHOLE, argv_lines, call_lines, prose, visible
 
 _HELP = "see docs/how-to/edit-then-approve.md"
 
 
-class _CommandArguments(msgspec.Struct, forbid_unknown_fields=True):
+class _EditedCommand(msgspec.Struct, forbid_unknown_fields=True):
     argv: list[Word]
     cwd: Word
 
@@ -42,7 +42,7 @@ def editable(call: Call, spec: Spec) -> dict[str, Json]:
     Of a command these are its words and its directory.
     """
     if call.tool != COMMAND:
-        arguments: dict[str, Json] = msgspec.json.decode(call.body, type=_Body).arguments
+        arguments: dict[str, Json] = msgspec.json.decode(call.body, type=_EditedBody).arguments
         return arguments
     own = Command(argv=spec.argv, cwd=spec.workspace)
     return {
@@ -51,7 +51,7 @@ def editable(call: Call, spec: Spec) -> dict[str, Json]:
     }
 
 
-class _Body(msgspec.Struct):
+class _EditedBody(msgspec.Struct):
     arguments: dict[str, Any]
 
 
@@ -90,7 +90,7 @@ def _edited_command(
     ), new
 
 
-def _command_arguments(arguments: Mapping[str, Json]) -> _CommandArguments:
+def _command_arguments(arguments: Mapping[str, Json]) -> _EditedCommand:
     for key in arguments:
         if key not in {"argv", "cwd"}:
             raise Misuse(
@@ -98,7 +98,7 @@ def _command_arguments(arguments: Mapping[str, Json]) -> _CommandArguments:
                 way_out=_HELP,
             )
     try:
-        return msgspec.convert(arguments, _CommandArguments)
+        return msgspec.convert(arguments, _EditedCommand)
     except msgspec.ValidationError as error:
         raise Misuse(
             f"the edited command does not fit: {prose(str(error))}", way_out=_HELP
@@ -253,7 +253,7 @@ def difference(tool: str, old: bytes, new: bytes) -> list[str]:
 
 
 def _argument_lines(tool: str, body: bytes) -> list[str]:
-    return call_lines(tool, msgspec.json.decode(body, type=_Body).arguments, cut=WHOLE)
+    return call_lines(tool, msgspec.json.decode(body, type=_EditedBody).arguments, cut=WHOLE)
 
 
 def _word_lines(command: Command) -> list[str]:

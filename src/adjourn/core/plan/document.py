@@ -19,6 +19,7 @@ class PlanTask(msgspec.Struct, frozen=True, kw_only=True):
     lacks: tuple[str, ...]
     in_review: bool
     is_changed: bool
+    calls_not_made: int
     message: str | None
     resume_hint: str | None
 
@@ -30,6 +31,7 @@ class PlanDoc(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Literal["completed", "paused", "failed"]
     plan: str
     workspace: str
+    is_held: bool
     resume_hint: str
     tasks: tuple[PlanTask, ...]
 
@@ -44,6 +46,7 @@ def plan_doc(progress: Progress, *, hint: str, hints: dict[str, str]) -> PlanDoc
         outcome=progress.outcome,
         plan=plan.path,
         workspace=spelled(plan.workspace),
+        is_held=progress.is_held,
         resume_hint=hint,
         tasks=tasks,
     )
@@ -59,6 +62,7 @@ def _task(stand: Stand, hint: str | None) -> PlanTask:
         lacks=stand.lacks,
         in_review=stand.in_review,
         is_changed=stand.is_changed,
+        calls_not_made=len(stand.unmade),
         message=stand.task.message if stand.task else None,
         resume_hint=hint,
     )

@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from hashlib import sha256
 from typing import Literal
 
 import msgspec
 
-from adjourn.core.call import canonical, portable
-from adjourn.core.digest import sha256
+from adjourn.core.call import Call, canonical, portable
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
-
-# And the digest of a path: under this name the store keeps what was begun of a plan
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +47,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     items: dict[str, Begun] = {}
+    # After a pause: workers start nothing of it before somebody says `execute` or `resume`
+    is_held: bool = False
 
 
 def words_of(plan: Plan, item: Item) -> str:
@@ -64,7 +64,7 @@ def words_of(plan: Plan, item: Item) -> str:
         bool(item.pause_on_approval),
         portable(plan.workspace),
     ]
-    return sha256(canonical(words)).hex()
+    return sha256(canonical(words)).hexdigest()
 
 
 class ItemState(StrEnum):
@@ -94,6 +94,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     task: Task | None
     is_changed: bool = False
     in_review: bool = False
+    unmade: tuple[Call, ...] = ()
 
 
 class Stand(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +105,7 @@ class Stand(msgspec.Struct, frozen=True, kw_only=True):
     task: Task | None = None
     is_changed: bool = False  # the plan says something else now than when its task began
     in_review: bool = False
+    unmade: tuple[Call, ...] = ()  # approved calls that its agent never made
     lacks: tuple[str, ...] = ()  # of its needs, those that are not done
 
     @property
@@ -122,6 +124,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     plan: Plan
     stands: tuple[Stand, ...]
+    is_held: bool = False  # one of its tasks was paused, and nobody has gone on since
 
     @property
     def next(self) -> Stand | None:
@@ -147,12 +150,13 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
         return next(stand for stand in self.stands if stand.item.id == item_id)
 
 
-def progress_of(plan: Plan, known: Mapping[str, Known]) -> Progress:
+def progress_of(plan: Plan, known: Mapping[str, Known], *, is_held: bool = False) -> Progress:
     """Say how a plan stands, given what the store knows of it."""
     stands: dict[str, Stand] = {}
     for item in in_order(plan):
         stands[item.id] = _stand(item, known.get(item.id), stands)
-    return Progress(plan=plan, stands=tuple(stands[item.id] for item in plan.items))
+    in_file = tuple(stands[item.id] for item in plan.items)
+    return Progress(plan=plan, stands=in_file, is_held=is_held)
 
 
 def _stand(item: Item, known: Known | None, stands: Mapping[str, Stand]) -> Stand:
@@ -166,6 +170,7 @@ def _stand(item: Item, known: Known | None, stands: Mapping[str, Stand]) -> Stan
             task=known.task,
             is_changed=known.is_changed,
             in_review=known.in_review,
+            unmade=known.unmade,
             lacks=lacks,
         )
     is_dead = any(need.state in _DEAD for need in needs)

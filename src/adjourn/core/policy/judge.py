@@ -36,11 +36,11 @@ from adjourn.core.policy.locations import (
     named_files,
     relative,
 )
+from adjourn.core.policy.opening import NOTHING_SEEN, Surroundings
 from adjourn.core.policy.pattern import REST, read_pattern
 from adjourn.core.policy.policy import Allowance, Policy
 from adjourn.core.policy.rule import Index, Rule
 from adjourn.core.policy.shell import Words
-from adjourn.core.policy.surroundings import NOTHING_SEEN, Surroundings
 from adjourn.core.task import Milliseconds
 from adjourn.core.text.render import visible
 from adjourn.core.text.when import span, stamp

@@ -92,19 +92,19 @@ def _longest_run(literals: list[str | None]) -> str:
     return max(runs, key=len)
 
 
-class _Piece(msgspec.Struct, frozen=True):
+class _PatternPiece(msgspec.Struct, frozen=True):
     """One character of a pattern: itself, or what stands for others."""
 
     literal: str | None
     expression: str = ""
 
 
-_ANY = _Piece(None, "")
-_ONE = _Piece(None, ".")
+_ANY = _PatternPiece(None, "")
+_ONE = _PatternPiece(None, ".")
 
 
-def _pieces(text: str) -> list[_Piece]:
-    pieces: list[_Piece] = []
+def _pieces(text: str) -> list[_PatternPiece]:
+    pieces: list[_PatternPiece] = []
     at = 0
     while at < len(text):
         piece, at = _piece(text, at)
@@ -118,7 +118,7 @@ def _pieces(text: str) -> list[_Piece]:
     return pieces
 
 
-def _piece(text: str, at: int) -> tuple[_Piece, int]:
+def _piece(text: str, at: int) -> tuple[_PatternPiece, int]:
     match text[at]:
         case "*":
             return _ANY, at + 1
@@ -127,9 +127,9 @@ def _piece(text: str, at: int) -> tuple[_Piece, int]:
         case "[":
             return _set(text, at)
         case "\\":
-            return _Piece(_after_backslash(text, at)), at + 2
+            return _PatternPiece(_after_backslash(text, at)), at + 2
         case char:
-            return _Piece(char), at + 1
+            return _PatternPiece(char), at + 1
 
 
 def _after_backslash(text: str, at: int) -> str:
@@ -138,7 +138,7 @@ def _after_backslash(text: str, at: int) -> str:
     return text[at + 1]
 
 
-def _set(text: str, start: int) -> tuple[_Piece, int]:
+def _set(text: str, start: int) -> tuple[_PatternPiece, int]:
     is_negated = text[start + 1 : start + 2] == "!"
     at = start + 1 + is_negated
     members: list[str] = []
@@ -149,7 +149,7 @@ def _set(text: str, start: int) -> tuple[_Piece, int]:
         members.append(member)
     if not members:
         raise BadPattern(start, "nothing is in the brackets; a bracket itself is `\\[`")
-    return _Piece(None, f"[{'^' if is_negated else ''}{''.join(members)}]"), at + 1
+    return _PatternPiece(None, f"[{'^' if is_negated else ''}{''.join(members)}]"), at + 1
 
 
 def _member(text: str, at: int) -> tuple[str, int]:
@@ -167,7 +167,7 @@ def _char(text: str, at: int) -> tuple[str, int]:
     return (_after_backslash(text, at), at + 2) if text[at] == "\\" else (text[at], at + 1)
 
 
-def _expression(pieces: list[_Piece]) -> str:
+def _expression(pieces: list[_PatternPiece]) -> str:
     """Write the expression so that no word makes it try again and again.
 
     What follows a star is taken where it first fits.

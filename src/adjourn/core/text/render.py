@@ -285,7 +285,7 @@ def _element(value: Json, cut: Cut) -> str:
 
 
 def _text(text: str, cut: Cut) -> str:
-    return _quoted(text[: cut.limit]) + _remark(text, cut)
+    return _shown(_in_quotes(text[: cut.limit])) + _remark(text, cut)
 
 
 def _remark(text: str, cut: Cut) -> str:
@@ -357,10 +357,6 @@ def _integer(value: int) -> str:
         return str(value)
     except ValueError:  # Python refuses to write thousands of digits, but not in hexadecimal
         return hex(value)
-
-
-def _quoted(text: str) -> str:
-    return _shown(_in_quotes(text))
 
 
 def _in_quotes(text: str) -> str:

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
+MOST_PROBLEMS = 100  # of one file; whoever has so many does not read more
 _MOST_PARTS = 16  # of a key; the parser takes a time that grows with the square of them
 _BYTE_ORDER_MARK = "\ufeff"  # some editors put it there, and none shows it
 _AT = r" \(at (?:line (\d+), column (\d+)|end of document)\)$"
@@ -82,7 +84,7 @@ def _syntax(said: str, text: str, *, source: str) -> Problem:
     # only what is wrong has a place
 
     end = place_of(text, len(text))
-    place = Place(int(found[1]), int(found[2])) if found and found[1] else end
+    place = TextPlace(int(found[1]), int(found[2])) if found and found[1] else end
     what = said[: found.start()] if found else said
     return Problem(
         source=source, line=place.line, column=place.column, what=f"it is not TOML: {what}"
@@ -142,7 +144,7 @@ _STRING = r'(?s)"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\]|\\.)*"|\'[^
 _ESCAPES = {"u": 6, "U": 10}
 
 
-class Place(msgspec.Struct, frozen=True):
+class TextPlace(msgspec.Struct, frozen=True):
     """A line and a column, both counted from 1."""
 
     line: int
@@ -160,11 +162,11 @@ class Places:
         self._counts: dict[Path, int] = {}
         self._walk()
 
-    def of_key(self, path: Path) -> Place:
+    def of_key(self, path: Path) -> TextPlace:
         """Return where a key begins, or the nearest that is known of what holds it."""
         return self._place(self._known(self._keys, path))
 
-    def of_value(self, path: Path, *, offset: int | None = None) -> Place:
+    def of_value(self, path: Path, *, offset: int | None = None) -> TextPlace:
         """Return where a value begins, or a character inside a value that is a string."""
         start = self._known(self._values, path)
         return self._place(start if offset is None else self._inside(start, offset))
@@ -176,7 +178,7 @@ class Places:
                     return known[path[:end]]
         return 0
 
-    def _place(self, at: int) -> Place:
+    def _place(self, at: int) -> TextPlace:
         return place_of(self._text, at)
 
     def _inside(self, start: int, offset: int) -> int:
@@ -288,6 +290,34 @@ class Places:
         self._at += 1
 
 
-def place_of(text: str, at: int) -> Place:
+def place_of(text: str, at: int) -> TextPlace:
     """Return the place of a character."""
-    return Place(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+    return TextPlace(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+
+
+class TableReader:
+    """Reads the tables of one file, and gathers what is wrong, with line and column."""
+
+    def __init__(self, text: str, tables: dict[str, Any], *, source: str) -> None:
+        self._tables = tables
+        self._source = source
+        self._problems: list[Problem] = []
+        self._file_text = text
+
+    @cached_property
+    def _places(self) -> Places:
+        """Where everything stands; worked out only when something is to be told."""
+        return Places(self._file_text)
+
+    def _wrong(self, place: TextPlace, what: str) -> None:
+        if len(self._problems) <= MOST_PROBLEMS:
+            self._problems.append(
+                Problem(source=self._source, line=place.line, column=place.column, what=what)
+            )
+
+    def _wrong_value(self, path: Path, what: str, *, offset: int | None = None) -> None:
+        self._wrong(self._places.of_value(path, offset=offset), what)
+
+    def _in_order(self) -> tuple[Problem, ...]:
+        found = sorted(self._problems, key=lambda problem: (problem.line, problem.column))
+        return tuple(found[:MOST_PROBLEMS])

@@ -33,7 +33,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     holds: bool
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class AuditVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What can be said of a trail."""
 
     events: int
@@ -116,9 +116,9 @@ class Auditor:
         """Note that something could not be compared, and why."""
         self._broken = self._broken or Broken(place=None, task_id=None, kind=None, why=why)
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> AuditVerdict:
         """Say what was found."""
-        return Verdict(
+        return AuditVerdict(
             events=self._chain.length,
             forgotten=self._forgotten,
             head=f"{self._chain.length}:{self._chain.seal.hex()}",

@@ -3,11 +3,15 @@
 One chain of digests per task, sealed into a chain of the store.
 """
 
+from hashlib import sha256
+
 import msgspec
 
+from adjourn.core.ask import Ask, Verb
 from adjourn.core.call import canonical
-from adjourn.core.digest import sha256
+from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds
+from adjourn.core.text.when import stamp
 
 GENESIS = b"\0" * 32
 
@@ -48,12 +52,12 @@ class Happened(msgspec.Struct, frozen=True, kw_only=True):
 
 def link_after(previous: bytes, event: Event) -> bytes:
     """Return the event's link in the chain of its task."""
-    return sha256(previous + canonical(event))
+    return sha256(previous + canonical(event)).digest()
 
 
 def seal_after(previous: bytes, link: bytes) -> bytes:
     """Return the link's seal in the chain of the whole store."""
-    return sha256(previous + link)
+    return sha256(previous + link).digest()
 
 
 class Chain:
@@ -108,3 +112,49 @@ def _next_link(heads: dict[str, bytes], row: Sealed) -> bytes:
     link = link_after(heads.get(row.event.task_id, GENESIS), row.event)
     heads[row.event.task_id] = link
     return link
+
+
+SHORT = 32  # as many hexadecimal digits of a seal are printed for people: 128 bits
+
+_VERBS = {
+    AskState.APPROVED: Verb.APPROVE,
+    AskState.REJECTED: Verb.REJECT,
+    AskState.ANSWERED: Verb.ANSWER,
+    AskState.SETTLED: Verb.SETTLE,
+}
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """Proof of a recorded decision, as long as the trail is the one that it was recorded in."""
+
+    ask: str
+    task: str
+    verb: Verb
+    by: str
+    level: str | None
+    at: str
+    place: int
+    seal: str
+
+    @property
+    def token(self) -> str:
+        """What `adjourn audit verify --receipt` takes."""
+        return f"{self.place}:{self.seal[:SHORT]}"
+
+
+def receipt_of(ask: Ask, happened: Happened) -> Receipt | None:
+    """Return the receipt of a settled ask, if that event is the one that settled it."""
+    settled = ask.settlement
+    verb = _VERBS.get(settled.state) if settled else None
+    if settled is None or verb is None or happened.event.kind != f"ask_{settled.state}":
+        return None
+    return Receipt(
+        ask=ask.id,
+        task=ask.task_id,
+        verb=verb,
+        by=happened.event.by,
+        level=settled.level,
+        at=stamp(happened.event.at),
+        place=happened.place,
+        seal=happened.seal.hex(),
+    )

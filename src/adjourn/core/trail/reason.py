@@ -77,9 +77,19 @@ def history_of(number: int, newest_first: Iterable[Event]) -> CallHistory:
             continue
         if event.kind in _STARTING and not is_given_back:
             started = started or event
-        if started is None and _gives_back(event):
+        is_to_run_again = (
+            event.kind == "call_settled" and event.facts.get("verdict") == Verdict.RUN_AGAIN
+        )
+        if started is None and (event.kind in _GIVING_BACK or is_to_run_again):
             is_given_back = True
-        if _makes(event):
+        if event.kind == "ask_opened":
+            # That of an uncertain call is about one that was there before
+            is_made = event.facts.get("ask_kind") == AskKind.APPROVAL
+        else:
+            is_made = event.kind in _MAKING or (
+                event.kind in _QUEUEING and bool(event.facts.get("new"))
+            )
+        if is_made:
             return CallHistory(is_made=True, digest=_text(event, "digest"), started=started)
     return CallHistory(is_made=False, digest=None, started=started)
 
@@ -103,19 +113,6 @@ def is_known(place: str, call: Call, events: Iterable[Event]) -> bool:
 
 def _place(call: Call, run: str | int | None, attempt: str | int | None) -> str:
     return f"{call.id}.{attempt}" if attempt else f"{call.task_id}.{run}"
-
-
-def _makes(event: Event) -> bool:
-    if event.kind == "ask_opened":  # that of an uncertain call is about one that was there before
-        return event.facts.get("ask_kind") == AskKind.APPROVAL
-    return event.kind in _MAKING or (event.kind in _QUEUEING and bool(event.facts.get("new")))
-
-
-def _gives_back(event: Event) -> bool:
-    is_to_run_again = (
-        event.kind == "call_settled" and event.facts.get("verdict") == Verdict.RUN_AGAIN
-    )
-    return event.kind in _GIVING_BACK or is_to_run_again
 
 
 def _text(event: Event, fact: str) -> str | None:

@@ -24,8 +24,8 @@ from adjourn.process.forks.wire import (
 from adjourn.process.identity import Pinned
 from adjourn.process.linux import close_all_but
 from adjourn.process.shim import MachineFailed, Ready, Shim, ShimFailed, ShimSpec
-from adjourn.system.shortage import is_shortage
-from adjourn.system.signals import reset_signals
+from adjourn.system.machine import is_shortage
+from adjourn.system.poll import reset_signals
 
 _UNEXPECTED = 70
 # Seconds until a server or a shim is taken for stopped. Both need milliseconds; a shim waits for

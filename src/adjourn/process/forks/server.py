@@ -22,7 +22,7 @@ from adjourn.process.forks.wire import (
 from adjourn.process.linux import close_all_but
 from adjourn.process.shim_side.life import live
 from adjourn.process.tree import children, kill_children
-from adjourn.system.signals import Signals
+from adjourn.system.poll import Signals
 
 _UNEXPECTED = 70
 _LOOKS, _MOMENT = 100, 0.01

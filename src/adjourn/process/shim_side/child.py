@@ -10,16 +10,16 @@ from typing import NoReturn
 
 import msgspec
 
-from adjourn.core.policy.surroundings import NOT_PINNED, unpinned
+from adjourn.core.policy.opening import NOT_PINNED, unpinned
 from adjourn.core.text.render import spelled
 from adjourn.process import linux
 from adjourn.process.linux import close_all_but
 from adjourn.process.shim import ShimSpec
 from adjourn.process.shim_side.python_child import call
 from adjourn.system import pinning
+from adjourn.system.machine import is_shortage
 from adjourn.system.pinning import DIGEST, FileLookup, name_of
-from adjourn.system.shortage import is_shortage
-from adjourn.system.signals import IGNORED
+from adjourn.system.poll import IGNORED
 
 _COULD_NOT_START = 127
 _READY = b"."

@@ -13,8 +13,8 @@ from adjourn.core.text.render import spelled
 from adjourn.process import linux
 from adjourn.process.shim import Ready, ShimResult, ShimSpec
 from adjourn.process.shim_side.running import INTERRUPTS, KILL, PreparedShim, Running
-from adjourn.system.shortage import is_shortage
-from adjourn.system.signals import Signals
+from adjourn.system.machine import is_shortage
+from adjourn.system.poll import Signals
 
 # The run's directory is gone, and with it all reason to wait for space on its disk
 _LOST = (errno.ENOENT, errno.ESTALE)

@@ -11,7 +11,7 @@ import termios
 import msgspec
 
 from adjourn.process.shim import ShimResult
-from adjourn.system.run_files import RESULT
+from adjourn.system.files import RESULT
 
 TAIL = 1024 * 1024
 _PIPE_SIZE = 1024 * 1024  # the most that Linux gives to anybody

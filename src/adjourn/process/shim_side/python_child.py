@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from adjourn.process import linux
-from adjourn.system.signals import reset_signals
+from adjourn.system.poll import reset_signals
 
 _UNEXPECTED = 70
 

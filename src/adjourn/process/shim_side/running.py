@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from adjourn.core.policy.surroundings import unpinned
+from adjourn.core.policy.opening import unpinned
 from adjourn.process.cgroup import Cgroup, name_of
 from adjourn.process.identity import identify, look_at
 from adjourn.process.lease import Lease
@@ -21,10 +21,9 @@ from adjourn.process.shim_side.child import SHORTAGE, Child, read_report
 from adjourn.process.shim_side.output import Output, ResultFile
 from adjourn.process.tree import kill_children
 from adjourn.process.watch import FileWatch
-from adjourn.system.lock import hold
+from adjourn.system.files import LOCK, RECORD, hold_lock
 from adjourn.system.pinning import marks_of
-from adjourn.system.run_files import LOCK, RECORD
-from adjourn.system.signals import Signals
+from adjourn.system.poll import Signals
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 KILL = signal.SIGUSR1
@@ -36,7 +35,7 @@ class PreparedShim:
     """All that can be made, and can fail, while the gate is still shut."""
 
     def __init__(self, spec: ShimSpec, *, cgroups: str | None) -> None:
-        self._lock = hold(f"{spec.run_dir}/{LOCK}")
+        self._lock = hold_lock(f"{spec.run_dir}/{LOCK}")
         self.result = ResultFile(spec.run_dir)
         self.stdout = Output(f"{spec.run_dir}/stdout", cap=spec.output_cap)
         self.stderr = Output(f"{spec.run_dir}/stderr", cap=spec.output_cap)

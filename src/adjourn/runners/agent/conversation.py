@@ -22,7 +22,7 @@ from adjourn.ports.drive import Drive
 from adjourn.runners.agent.tools.toolbox import FINISH
 
 
-class Conversation:
+class AgentConversation:
     """All messages so far; what is added is kept in the store first."""
 
     def __init__(self, drive: Drive) -> None:

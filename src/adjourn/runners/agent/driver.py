@@ -15,10 +15,10 @@ from adjourn.core.task import Task
 from adjourn.ports.drive import Drive
 from adjourn.ports.runner import Host
 from adjourn.runners.agent import options as setups
-from adjourn.runners.agent.interrupt import Interrupted, Stop
+from adjourn.runners.agent.interrupt import Stop, WasInterrupted
 from adjourn.runners.agent.loop import Agent
 from adjourn.runners.agent.model_errors import LimitReached, ModelGaveUp, ModelRefused
-from adjourn.runners.agent.options import FINISH, Setup
+from adjourn.runners.agent.options import FINISH, AgentSetup
 from adjourn.runners.agent.retry import RetryingModel
 from adjourn.runners.agent.tools import plugins
 from adjourn.runners.agent.tools.tool import ToolFailed
@@ -42,7 +42,7 @@ class BuiltInAgent:
         drive.session(drive.task.session_id, resumable=True)
         try:
             return _driven(drive, self._stop)
-        except Interrupted:
+        except WasInterrupted:
             return INTERRUPTED
         except StoreProblem:
             raise
@@ -97,7 +97,7 @@ def _driven(drive: Drive, stop: Stop) -> int:
     return code
 
 
-def _tools(drive: Drive, setup: Setup) -> bytes:
+def _tools(drive: Drive, setup: AgentSetup) -> bytes:
     """Return the tools that others bring.
 
     They are looked up when the task begins, and do not change between its runs.
@@ -121,18 +121,18 @@ def carry_out(task: Task, call: Call, *, tools: bytes | None, directories: Seque
     return code
 
 
-def _setup(task: Task) -> Setup:
+def _setup(task: Task) -> AgentSetup:
     return setups.decoded((task.spec.setup or "").encode())
 
 
-def _toolbox(task: Task, setup: Setup, kept: bytes, directories: Sequence[str]) -> Toolbox:
+def _toolbox(task: Task, setup: AgentSetup, kept: bytes, directories: Sequence[str]) -> Toolbox:
     workspace, pauses = task.spec.workspace, task.spec.pause_on_approval
     return toolbox(
         setup, plugins.decoded(kept), workspace=workspace, directories=directories, pauses=pauses
     )
 
 
-def _asking(setup: Setup, task: Task) -> RetryingModel:
+def _asking(setup: AgentSetup, task: Task) -> RetryingModel:
     instructions = setup.instructions + (FINISH if task.spec.pause_on_approval else "")
     return RetryingModel(
         setup,

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 
-class Interrupted(BaseException):
+class WasInterrupted(BaseException):
     """Told to stop while waiting for somebody else."""
 
 
@@ -22,7 +22,7 @@ class Stop:
         """Ask the agent to stop; in a signal handler, this breaks off what is only waited for."""
         self.wanted = True
         if self._may_break_off:
-            raise Interrupted
+            raise WasInterrupted
 
     @contextmanager
     def at_once(self) -> Generator[None, None, None]:
@@ -33,7 +33,7 @@ class Stop:
         self._may_break_off = True
         try:
             if self.wanted:
-                raise Interrupted
+                raise WasInterrupted
             yield
         finally:
             self._may_break_off = False

@@ -24,10 +24,10 @@ from adjourn.core.call import canonical
 from adjourn.core.errors import AdjournError
 from adjourn.ports.drive import Drive
 from adjourn.runners.agent.calls import Batch
-from adjourn.runners.agent.conversation import Conversation
-from adjourn.runners.agent.interrupt import Interrupted, Stop
+from adjourn.runners.agent.conversation import AgentConversation
+from adjourn.runners.agent.interrupt import Stop, WasInterrupted
 from adjourn.runners.agent.model_errors import ContextFull, LimitReached
-from adjourn.runners.agent.options import OnText, Setup
+from adjourn.runners.agent.options import AgentSetup, OnText
 from adjourn.runners.agent.tools.tool import Tool
 from adjourn.runners.agent.tools.toolbox import Toolbox
 from adjourn.runners.driver import INTERRUPTED
@@ -53,14 +53,14 @@ class Agent:
     """Goes on with one conversation until it is done, or a person is needed."""
 
     def __init__(
-        self, drive: Drive, setup: Setup, toolbox: Toolbox, model: Model, stop: Stop
+        self, drive: Drive, setup: AgentSetup, toolbox: Toolbox, model: Model, stop: Stop
     ) -> None:
         self._drive = drive
         self._setup = setup
         self._toolbox = toolbox
         self._model = model
         self._stop = stop
-        self._conversation = Conversation(drive)
+        self._conversation = AgentConversation(drive)
         self._pauses_on_text = drive.task.spec.pause_on_approval and setup.on_text is OnText.PAUSE
 
     def run(self) -> int:
@@ -79,7 +79,7 @@ class Agent:
         except AdjournError as error:
             self._report(error.why)
             raise
-        except Interrupted:
+        except WasInterrupted:
             self._report(conversation.words)
             raise
         is_done = code == exits.COMPLETED

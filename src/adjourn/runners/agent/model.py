@@ -43,7 +43,7 @@ from adjourn.core.agent.transcript import (
     User,
 )
 from adjourn.runners.agent.model_errors import ContextFull, ModelRefused, ModelStumbled
-from adjourn.runners.agent.options import Setup
+from adjourn.runners.agent.options import AgentSetup
 from adjourn.runners.agent.tools.tool import Tool
 
 TYPE_CHECKING = False
@@ -130,7 +130,7 @@ _HERE = ("127.0.0.1", "::1", "localhost")
 class Client:
     """Sends requests to one model, over one connection that stays open until the agent leaves."""
 
-    def __init__(self, setup: Setup, runner: asyncio.Runner | None = None) -> None:
+    def __init__(self, setup: AgentSetup, runner: asyncio.Runner | None = None) -> None:
         self._setup = setup
         self._runner = runner or asyncio.Runner()
         provider, _, name = setup.model.partition(":")
@@ -221,7 +221,7 @@ def _message(body: object) -> str:
 # --- the model ------------------------------------------------------------------------------------
 
 
-def _openai(setup: Setup, name: str) -> tuple[Model, CloseConnection]:
+def _openai(setup: AgentSetup, name: str) -> tuple[Model, CloseConnection]:
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
@@ -234,7 +234,7 @@ def _openai(setup: Setup, name: str) -> tuple[Model, CloseConnection]:
     return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client)), client.close
 
 
-def _anthropic(setup: Setup, name: str) -> tuple[Model, CloseConnection]:
+def _anthropic(setup: AgentSetup, name: str) -> tuple[Model, CloseConnection]:
     from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -247,13 +247,13 @@ def _anthropic(setup: Setup, name: str) -> tuple[Model, CloseConnection]:
     return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=client)), client.close
 
 
-_PROVIDERS: dict[str, Callable[[Setup, str], tuple[Model, CloseConnection]]] = {
+_PROVIDERS: dict[str, Callable[[AgentSetup, str], tuple[Model, CloseConnection]]] = {
     "openai": _openai,
     "anthropic": _anthropic,
 }
 
 
-def _other(setup: Setup, name: str) -> tuple[Model, CloseConnection]:
+def _other(setup: AgentSetup, name: str) -> tuple[Model, CloseConnection]:
     """Return any other model that pydantic-ai knows; it finds its key and its server itself."""
     del name
     from pydantic_ai.models import infer_model
@@ -280,7 +280,7 @@ def _trust(base_url: str | None) -> ssl.SSLContext | bool:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_here else True
 
 
-def _key(setup: Setup, usual: str, *, is_local: bool) -> str:
+def _key(setup: AgentSetup, usual: str, *, is_local: bool) -> str:
     """Return the key from the environment. A server of one's own may need none."""
     variable = setup.key_variable or usual
     key = os.environ.get(variable, "")
@@ -318,7 +318,7 @@ def _heard(event: object) -> str:
 # --- the answer -----------------------------------------------------------------------------------
 
 
-def _answer(response: ModelResponse, setup: Setup) -> Assistant:
+def _answer(response: ModelResponse, setup: AgentSetup) -> Assistant:
     texts, calls, thinking = list[str](), list[ToolCall](), list[Thinking]()
     for part in response.parts:
         match part:
@@ -361,7 +361,7 @@ def _as_object(given: Any) -> dict[str, Any] | str:
         return given
 
 
-def _cost(response: ModelResponse, setup: Setup) -> Decimal | None:
+def _cost(response: ModelResponse, setup: AgentSetup) -> Decimal | None:
     spent = response.usage
     if setup.input_price is not None and setup.output_price is not None:
         prices = Decimal(str(setup.input_price)), Decimal(str(setup.output_price))

@@ -50,7 +50,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     headers: dict[str, str] = {}
 
 
-class Setup(
+class AgentSetup(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
     """The whole configuration of an agent, but for secrets: those stay in the environment."""
@@ -91,12 +91,12 @@ _MCP = "mcp"  # names a file with servers, in the shape that most programs read
 _PROVIDER = re.compile(r"[a-z][a-z0-9-]*")
 _LARGEST = 1024 * 1024
 _NO_LIMIT = "none"
-_KNOWN = frozenset({*Setup.__struct_fields__, _MCP})
+_KNOWN = frozenset({*AgentSetup.__struct_fields__, _MCP})
 
 
 def read_options(
     given: Mapping[str, str], environment: Mapping[str, str], table: ConfigTable
-) -> Setup:
+) -> AgentSetup:
     """Return the setup that a new task gets, or raise Misuse."""
     values: dict[str, Any] = {"servers": {}}
     for setting in settings(given, environment, table):
@@ -116,7 +116,7 @@ def settings(
         if unknown := sorted(keys.keys() - _KNOWN):
             raise _unknown_key(unknown[0], origin)
 
-    for field in msgspec.structs.fields(Setup):
+    for field in msgspec.structs.fields(AgentSetup):
         key, name = field.name, _variable(field.name)
         if key == "servers":
             continue
@@ -182,7 +182,7 @@ def _read_servers(path: str) -> dict[str, Any]:
     return {name: msgspec.to_builtins(server) for name, server in listed.items()}
 
 
-def convert(values: Mapping[str, object]) -> Setup:
+def convert(values: Mapping[str, object]) -> AgentSetup:
     """Make a setup of values that may be texts still, or say which of them means nothing."""
     provider, _, name = str(values.get("model") or "").partition(":")
     if not _PROVIDER.fullmatch(provider) or not name:
@@ -195,11 +195,11 @@ def convert(values: Mapping[str, object]) -> Setup:
         raise Misuse(said, way_out=f'adjourn run --model {PROVIDERS[0]}:NAME "PROMPT"')
     refuse_wrong(
         {name: value for name, value in values.items() if name != "servers"},
-        Setup,
+        AgentSetup,
         way_out="adjourn config",
     )
     try:
-        setup = msgspec.convert(values, Setup, strict=False)
+        setup = msgspec.convert(values, AgentSetup, strict=False)
     except msgspec.ValidationError as error:
         raise Misuse(f"the agent's settings: {error}", way_out="adjourn config") from error
     if setup.base_url and provider not in PROVIDERS:
@@ -228,6 +228,6 @@ def with_limits(body: bytes, given: Mapping[str, str]) -> bytes:
     return msgspec.json.encode(convert(values))
 
 
-def decoded(body: bytes) -> Setup:
+def decoded(body: bytes) -> AgentSetup:
     """Read a setup back."""
-    return msgspec.json.decode(body, type=Setup)
+    return msgspec.json.decode(body, type=AgentSetup)

@@ -7,7 +7,7 @@ from typing import Protocol
 from adjourn.core.agent.transcript import Assistant, Message, User
 from adjourn.core.backoff import backoff
 from adjourn.runners.agent.model_errors import ModelGaveUp, ModelRefused, ModelStumbled
-from adjourn.runners.agent.options import Setup
+from adjourn.runners.agent.options import AgentSetup
 from adjourn.runners.agent.tools.tool import Tool
 
 _FIRST_WAIT = 1.0
@@ -43,7 +43,13 @@ class RetryingModel:
     """Asks one model, and retries what may pass."""
 
     def __init__(
-        self, setup: Setup, instructions: str, *, hear: Tell, tell: Tell, sleep: Sleep = time.sleep
+        self,
+        setup: AgentSetup,
+        instructions: str,
+        *,
+        hear: Tell,
+        tell: Tell,
+        sleep: Sleep = time.sleep,
     ) -> None:
         self._setup = setup
         self._instructions = instructions

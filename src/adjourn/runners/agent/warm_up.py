@@ -7,7 +7,7 @@ import asyncio
 
 from adjourn.core.agent.transcript import Assistant, Message, ToolCall, ToolResult, User
 from adjourn.runners.agent.model import Client
-from adjourn.runners.agent.options import PROVIDERS, Setup
+from adjourn.runners.agent.options import PROVIDERS, AgentSetup
 from adjourn.runners.agent.tools.toolbox import FINISH
 
 _CONVERSATION: tuple[Message, ...] = (
@@ -31,7 +31,9 @@ def _ask(provider: str, answer: bytes) -> None:
     server = runner.run(asyncio.start_server(_Player(answer).play, "127.0.0.1"))
     address, port = server.sockets[0].getsockname()[:2]
     line = Client(
-        Setup(model=f"{provider}:rehearsal", base_url=f"http://{address}:{port}/v1", timeout=10.0),
+        AgentSetup(
+            model=f"{provider}:rehearsal", base_url=f"http://{address}:{port}/v1", timeout=10.0
+        ),
         runner,
     )
     try:

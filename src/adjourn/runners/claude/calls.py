@@ -23,7 +23,7 @@ from adjourn.runners.claude.fingerprint import (
     input_of,
     reads_only,
 )
-from adjourn.runners.claude.memory import DOCUMENT, Memory
+from adjourn.runners.claude.memory import DOCUMENT, ClaudeMemory
 from adjourn.runners.claude.protocol import Called, Event, Returned, Said
 from adjourn.runners.claude.questions import ASK_USER, as_asked, questions_in, with_answers
 from adjourn.runners.claude.turns import LOOK, HookWatch, ModelTurn, Turns
@@ -66,10 +66,12 @@ class Waiting(msgspec.Struct):
     since: float
 
 
-class HeldCalls:
+class ClaudeHeldCalls:
     """All calls of one run."""
 
-    def __init__(self, drive: Drive, memory: Memory, *, paths: Callable[[], list[str]]) -> None:
+    def __init__(
+        self, drive: Drive, memory: ClaudeMemory, *, paths: Callable[[], list[str]]
+    ) -> None:
         self._drive = drive
         self._paths = paths  # where the session's file may be
         self.memory = memory

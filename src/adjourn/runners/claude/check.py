@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.errors import AdjournError
 from adjourn.core.task import Spec
 from adjourn.ports.runner import LeftSession
 from adjourn.runners.claude import session
-from adjourn.runners.claude.memory import DOCUMENT, SESSION, Memory, memory_of
+from adjourn.runners.claude.memory import DOCUMENT, SESSION, ClaudeMemory, memory_of
 from adjourn.runners.claude.options import (
     OLDEST,
     OLDEST_THAT_BLOCKS,
     VARIABLE,
-    Setup,
+    ClaudeSetup,
     dotted,
     plain_ref,
     version_of,
@@ -27,16 +27,16 @@ _INSTALL = "npm install -g @anthropic-ai/claude-code"
 _NOT_THERE = f"it is not there; {_INSTALL}, or name it with --option program=PATH"
 
 
-def check_session(spec: Spec, left: LeftSession) -> Iterator[Look]:
+def check_session(spec: Spec, left: LeftSession) -> Iterator[SessionCheck]:
     """Check the session and the program of a task that has left."""
     kept = memory_of(left.documents(DOCUMENT), session=left.of)
     if kept is None or not kept.started:
         is_fine = kept is None and left.ref is None
-        yield Look(thing="session", fine=is_fine, says="it had not begun when it left")
+        yield SessionCheck(thing="session", fine=is_fine, says="it had not begun when it left")
     else:
         is_fine, says = _look_at_session(kept, left)
-        yield Look(thing="session", fine=is_fine, says=says)
-    setup = msgspec.json.decode(spec.setup or "{}", type=Setup)
+        yield SessionCheck(thing="session", fine=is_fine, says=says)
+    setup = msgspec.json.decode(spec.setup or "{}", type=ClaudeSetup)
     yield check_program(
         setup.program,
         before=kept.version if kept else "",
@@ -46,7 +46,7 @@ def check_session(spec: Spec, left: LeftSession) -> Iterator[Look]:
     )
 
 
-def _look_at_session(kept: Memory, left: LeftSession) -> tuple[bool, str]:
+def _look_at_session(kept: ClaudeMemory, left: LeftSession) -> tuple[bool, str]:
     """Return whether the session can be resumed, and where it is or why not."""
     try:
         plain_ref(left.ref or kept.session)

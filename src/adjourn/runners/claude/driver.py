@@ -16,12 +16,12 @@ from adjourn.core.errors import AdjournError, CannotResume, StoreProblem
 from adjourn.ports.drive import Drive
 from adjourn.ports.runner import Host
 from adjourn.runners.claude import session, words
-from adjourn.runners.claude.calls import HeldCalls
+from adjourn.runners.claude.calls import ClaudeHeldCalls
 from adjourn.runners.claude.check import find_claude, installed_version
-from adjourn.runners.claude.memory import DOCUMENT, SESSION, Memory, memory_of
+from adjourn.runners.claude.memory import DOCUMENT, SESSION, ClaudeMemory, memory_of
 from adjourn.runners.claude.options import (
     PROVIDER,
-    Setup,
+    ClaudeSetup,
     dotted,
     environment,
     fits_a_word,
@@ -64,14 +64,14 @@ class ClaudeDriver:
 
     def __init__(self, drive: Drive, host: Host) -> None:
         self._drive = drive
-        self._setup = msgspec.json.decode(drive.task.spec.setup or "{}", type=Setup)
+        self._setup = msgspec.json.decode(drive.task.spec.setup or "{}", type=ClaudeSetup)
         self._hook = hook_command(host.adjourn)
         self._inherited = dict(host.environment)
         self._argv: list[str] = []  # that start the program
         kept = memory_of(drive.document(DOCUMENT), session=drive.task.session_id)
-        new = Memory(of=drive.task.session_id, session=str(uuid4()))
+        new = ClaudeMemory(of=drive.task.session_id, session=str(uuid4()))
         self._laid_out: list[str] = []  # where the session is, if not where the program keeps it
-        self._calls = HeldCalls(drive, kept or new, paths=self._paths)
+        self._calls = ClaudeHeldCalls(drive, kept or new, paths=self._paths)
         self._began_at_cost = self._calls.memory.cost
         self._before = (drive.document(SESSION) if kept else None) or b""
         self._selector = selectors.DefaultSelector()

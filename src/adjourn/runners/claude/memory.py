@@ -5,7 +5,7 @@ import msgspec
 from adjourn.core import kept_documents
 
 
-class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClaudeMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the next run of a task has to know of this one."""
 
     of: str  # the task's own session: after a restart there is another
@@ -30,7 +30,7 @@ DOCUMENT = kept_documents.CLAUDE.name  # under this name the task keeps it
 SESSION = kept_documents.SESSION.name  # and under this one, the copy of the session's file
 
 
-def memory_of(body: bytes | None, *, session: str) -> Memory | None:
+def memory_of(body: bytes | None, *, session: str) -> ClaudeMemory | None:
     """Return what the run before left, unless the task was restarted since."""
-    found = msgspec.json.decode(body, type=Memory) if body else None
+    found = msgspec.json.decode(body, type=ClaudeMemory) if body else None
     return found if found and found.of == session else None

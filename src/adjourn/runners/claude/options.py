@@ -95,7 +95,7 @@ _REFUSED = frozenset(
 )
 
 
-class Setup(
+class ClaudeSetup(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
     """What a task keeps of how its Claude Code is started.
@@ -111,13 +111,13 @@ class Setup(
 
 def read_options(
     given: Mapping[str, str], environment: Mapping[str, str], _: ConfigTable = NO_TABLE
-) -> Setup:
+) -> ClaudeSetup:
     """Return the setup that options ask for. The environment may name the program."""
     unknown = given.keys() - {"program", "model", "arguments", "trust-project"}
     if unknown:
         way_out = "--option program=PATH, model=NAME, arguments=WORDS, trust-project=true"
         raise Misuse(f"Claude Code has no option {min(unknown)}", way_out=way_out)
-    setup = Setup(
+    setup = ClaudeSetup(
         program=given.get("program") or environment.get(VARIABLE) or "claude",
         arguments=tuple(split(given.get("arguments", ""))),
         model=given.get("model") or None,
@@ -135,7 +135,7 @@ def _is_yes(text: str) -> bool:
     return text == "true"
 
 
-def require_fitting(setup: Setup) -> None:
+def require_fitting(setup: ClaudeSetup) -> None:
     """Refuse arguments that would take the gate away or choose another session."""
     for word in setup.arguments:
         if word.partition("=")[0] in _REFUSED or _is_short_cluster(word):
@@ -154,12 +154,12 @@ def _is_short_cluster(word: str) -> bool:
     return word.startswith("-") and not word.startswith("--") and word != "-"
 
 
-def start_argv(setup: Setup, *, session: str, prompt: str, hook: str) -> list[str]:
+def start_argv(setup: ClaudeSetup, *, session: str, prompt: str, hook: str) -> list[str]:
     """Return the command line of a new session, whose id is chosen before it begins."""
     return [*_common(setup, hook=hook), f"--session-id={plain_ref(session)}", *_prompt(prompt)]
 
 
-def resume_argv(setup: Setup, *, ref: str, prompt: str | None, hook: str) -> list[str]:
+def resume_argv(setup: ClaudeSetup, *, ref: str, prompt: str | None, hook: str) -> list[str]:
     """Return the command line that goes on with a session.
 
     Its id, or the path of its file; nothing is guessed.
@@ -190,7 +190,7 @@ def plain_ref(ref: str) -> str:
     return ref
 
 
-def _common(setup: Setup, *, hook: str) -> list[str]:
+def _common(setup: ClaudeSetup, *, hook: str) -> list[str]:
     """Return what start and resume have in common.
 
     Ours stands last: where two say something different, the last one counts.
@@ -253,7 +253,7 @@ def hook_command(adjourn: str) -> str:
     return f"answer=$({shlex.quote(adjourn)} _hook) && {prints} || exit 2"
 
 
-def environment(setup: Setup, inherited: Mapping[str, str]) -> dict[str, str]:
+def environment(setup: ClaudeSetup, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of Claude Code.
 
     Nothing of a session that adjourn itself may run in.

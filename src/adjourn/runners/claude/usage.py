@@ -53,13 +53,13 @@ class _Account(msgspec.Struct, tag_field="type", tag="cost-state"):
         return sum(model.output_tokens for model in self.models.values())
 
 
-class _Message(msgspec.Struct):
+class _SpokenMessage(msgspec.Struct):
     id: str = ""
     usage: TokenUsage = TokenUsage()
 
 
 class _Spoken(msgspec.Struct, tag_field="type", tag="assistant"):
-    message: _Message
+    message: _SpokenMessage
 
 
 def used_since(before: bytes, after: bytes) -> Used:

@@ -8,8 +8,9 @@ import msgspec
 
 from adjourn.core.agent.calls import CallResult, cut
 from adjourn.core.errors import AdjournError, CannotResume
+from adjourn.runners.channel import Gone, Message, Refused
 from adjourn.runners.codex import hook, program
-from adjourn.runners.codex.channel import Gone, Message, Refused, WaitingHooks
+from adjourn.runners.codex.hook import WaitingHooks
 from adjourn.runners.codex.hook_probe import rehearse
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.protocol import Reply, Unanswerable
@@ -22,6 +23,7 @@ _T = TypeVar("_T")
 _ASKS = "prompt"
 _KEY = "apiKey"
 _IN_USE = "already has an active writer"
+_PROVIDER = "model provider"
 
 
 class _Thread(msgspec.Struct):
@@ -69,12 +71,12 @@ class _Settings(msgspec.Struct):
         return asks | {f"mcp_servers.{name}.tools": each for name, each in tools.items() if each}
 
 
-class _Account(msgspec.Struct):
+class _AccountAnswer(msgspec.Struct):
     type: str
 
 
 class _Accounts(msgspec.Struct):
-    account: _Account | None = None
+    account: _AccountAnswer | None = None
 
 
 class _Hello(msgspec.Struct, rename="camel"):
@@ -109,6 +111,12 @@ class InUse(CannotResume):
     """Somebody else works in the thread."""
 
     code = "codex_in_use"
+
+
+class OtherProvider(CannotResume):
+    """Codex's settings lack the provider of models that the thread was made with."""
+
+    code = "codex_other_provider"
 
 
 class Thread:
@@ -289,6 +297,7 @@ def _not_resumed(thread: str, refused: Refused) -> CannotResume:
         return InUse(
             f"another process has Codex thread {thread} open", way_out="end it, and resume again"
         )
-    return CannotResume(
+    kind = OtherProvider if _PROVIDER in refused.refusal.message else CannotResume
+    return kind(
         f"Codex cannot resume thread {thread}: {refused.refusal.message}", way_out="adjourn restart"
     )

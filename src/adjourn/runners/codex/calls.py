@@ -13,7 +13,7 @@ from adjourn.ports.drive import Drive
 from adjourn.runners.call_batch import Decided, HandedOut, Member, judge_batch
 from adjourn.runners.codex import words
 from adjourn.runners.codex.app_server import Thread
-from adjourn.runners.codex.channel import HOOK
+from adjourn.runners.codex.hook import HOOK
 from adjourn.runners.codex.memory import MemoryKeeper, Put, Ran
 from adjourn.runners.codex.protocol import PATCH_TOOL, SHELL_TOOL, ThreadItem, WantedCall, is_patch
 from adjourn.runners.codex.session import UNKNOWN_DETAILS, Details, Rollout
@@ -26,7 +26,7 @@ OUTSIDE = "none"
 _RUNS_ON = "running with session ID"  # what the model is told of a command that has not ended
 
 
-class HeldCalls:
+class CodexHeldCalls:
     """What Codex wants to do, is doing, and has done in one run."""
 
     def __init__(self, drive: Drive, keeper: MemoryKeeper, *, sandbox: str) -> None:

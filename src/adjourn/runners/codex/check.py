@@ -4,29 +4,33 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 
-from adjourn.core.agent.calls import Look
+from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.errors import AdjournError
 from adjourn.core.task import Spec
 from adjourn.ports.runner import LeftSession
 from adjourn.runners.codex import program
-from adjourn.runners.codex.memory import DOCUMENT, SESSION, Memory, memory_of
-from adjourn.runners.codex.options import PROGRAM, VARIABLE, Setup, setup_of
-from adjourn.runners.codex.session import is_whole, obstacle
+from adjourn.runners.codex.memory import DOCUMENT, SESSION, CodexMemory, memory_of
+from adjourn.runners.codex.options import PROGRAM, VARIABLE, CodexSetup, setup_of
+from adjourn.runners.codex.session import copy_of, is_whole, obstacle, provider_in
 from adjourn.runners.installed import check_program, print_of, start_argv
 
 _NAME = "codex"  # it begins the line in which the program prints its version
 _INSTALL = "npm install -g @openai/codex"
 
 
-def check_session(spec: Spec, left: LeftSession) -> Iterator[Look]:
+def check_session(spec: Spec, left: LeftSession) -> Iterator[SessionCheck]:
     """Check the thread and the program of a task that has left."""
     memory = memory_of(left.documents(DOCUMENT), session=left.of)
     if memory is None:
-        yield Look(thing="session", fine=left.ref is None, says="it had not begun when it left")
+        yield SessionCheck(
+            thing="session", fine=left.ref is None, says="it had not begun when it left"
+        )
     else:
         is_fine, says = _look_at_thread(memory, left, prompt=spec.prompt or "")
-        yield Look(thing="session", fine=is_fine, says=says)
+        yield SessionCheck(thing="session", fine=is_fine, says=says)
     setup = setup_of((spec.setup or "").encode())
+    if memory:
+        yield from _look_at_provider(memory, left, setup)
     yield check_program(
         setup.program,
         before=memory.version if memory else "",
@@ -36,7 +40,7 @@ def check_session(spec: Spec, left: LeftSession) -> Iterator[Look]:
     )
 
 
-def _look_at_thread(memory: Memory, left: LeftSession, *, prompt: str) -> tuple[bool, str]:
+def _look_at_thread(memory: CodexMemory, left: LeftSession, *, prompt: str) -> tuple[bool, str]:
     """Return whether the thread can be resumed, and where it is or why not."""
     name, copy = left.ref or memory.thread, left.documents(SESSION)
     path = os.path.join(program.home(left.environment), memory.place)
@@ -57,7 +61,22 @@ def _look_at_thread(memory: Memory, left: LeftSession, *, prompt: str) -> tuple[
     return True, f"{name}: {what}, the copy in the store takes its place"
 
 
-def _find_codex(setup: Setup, environment: Mapping[str, str], *, workspace: str) -> list[str]:
+def _look_at_provider(
+    memory: CodexMemory, left: LeftSession, setup: CodexSetup
+) -> Iterator[SessionCheck]:
+    """Check that the settings still name the provider of models that the thread was made with."""
+    home = program.home(left.environment)
+    kept = left.documents(SESSION) or copy_of(os.path.join(home, memory.place))
+    before, now = provider_in(kept or b""), program.provider_of(setup, home)
+    if before and before != now:
+        says = (
+            f"its thread was made with {before}, and Codex's settings name {now};"
+            f" set model_provider to {before} again to go on"
+        )
+        yield SessionCheck(thing="provider", fine=False, says=says)
+
+
+def _find_codex(setup: CodexSetup, environment: Mapping[str, str], *, workspace: str) -> list[str]:
     binary = program.binary(setup, environment, workspace=workspace)
     return start_argv(binary, path=environment.get("PATH", os.defpath), workspace=workspace)
 
@@ -79,7 +98,7 @@ def installed_version(argv: Sequence[str]) -> str:
 
 def diagnose(environment: Mapping[str, str], *, workspace: str) -> str | None:
     """Say what the installed program can do, or None if it is not installed."""
-    setup = Setup(program=environment.get(VARIABLE) or PROGRAM)
+    setup = CodexSetup(program=environment.get(VARIABLE) or PROGRAM)
     try:
         argv = _find_codex(setup, environment, workspace=workspace)
     except AdjournError:

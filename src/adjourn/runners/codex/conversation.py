@@ -10,8 +10,9 @@ from typing import Any, Protocol
 import msgspec
 
 from adjourn.core.errors import AdjournError
-from adjourn.runners.codex.channel import HOOK, Message, Silent
-from adjourn.runners.codex.options import Setup
+from adjourn.runners.channel import Message, Silent
+from adjourn.runners.codex.hook import HOOK
+from adjourn.runners.codex.options import CodexSetup
 from adjourn.runners.codex.protocol import (
     Harmless,
     Questions,
@@ -23,7 +24,7 @@ from adjourn.runners.codex.protocol import (
     read_request,
 )
 from adjourn.runners.codex.session import OpenCall, Rollout
-from adjourn.runners.codex.usage import Usage, usage_of
+from adjourn.runners.codex.usage import CodexUsage, usage_of
 
 _QUIET = 0.3  # seconds without a word after which no further call of the same script is on its way
 _BESIDE = 1.0  # the same, of a call of another tool that may run beside this one
@@ -94,7 +95,7 @@ class _Error(msgspec.Struct, rename="camel"):
     codex_error_info: Any = None
 
 
-class _Failure(msgspec.Struct, rename="camel"):
+class _TurnFailure(msgspec.Struct, rename="camel"):
     error: _Error
     will_retry: bool = False
 
@@ -104,12 +105,12 @@ class _Turn(msgspec.Struct):
     error: _Error | None = None
 
 
-class Conversation:
+class CodexConversation:
     """What is said in one thread, from its opening to its end."""
 
     hears_questions_at_hooks = False
 
-    def __init__(self, thread: Speaker, rollout: Rollout, setup: Setup) -> None:
+    def __init__(self, thread: Speaker, rollout: Rollout, setup: CodexSetup) -> None:
         self._thread = thread
         self._rollout = rollout
         self._setup = setup
@@ -123,7 +124,7 @@ class Conversation:
         self.items: dict[str, ThreadItem] = {}
         self.printed: dict[str, str] = {}  # what commands that still run have printed
         self.message: str | None = None
-        self.usage: Usage | None = None
+        self.usage: CodexUsage | None = None
 
     def next(self, *, patience: float | None = None) -> Event | None:
         """Return what has to be acted on next, or None if nothing comes for so many seconds."""
@@ -229,7 +230,7 @@ class Conversation:
             case "serverRequest/resolved":
                 self._requests.pop(params["requestId"], None)
             case "error":
-                failure = msgspec.convert(params, _Failure)
+                failure = msgspec.convert(params, _TurnFailure)
                 if failure.will_retry:
                     self._take_trouble(failure.error.message)
             case "turn/completed":

@@ -12,12 +12,12 @@ from adjourn.core import exits
 from adjourn.core.errors import AdjournError, StoreProblem
 from adjourn.ports.drive import Drive
 from adjourn.ports.runner import Host
+from adjourn.runners.channel import Gone, Silent, StopRequested
 from adjourn.runners.codex import words
-from adjourn.runners.codex.app_server import InUse, NoAppServer, Thread
-from adjourn.runners.codex.calls import HeldCalls
-from adjourn.runners.codex.channel import Gone, Silent, StopRequested
+from adjourn.runners.codex.app_server import InUse, NoAppServer, OtherProvider, Thread
+from adjourn.runners.codex.calls import CodexHeldCalls
 from adjourn.runners.codex.conversation import (
-    Conversation,
+    CodexConversation,
     ItemEnded,
     RequestBatch,
     Stuck,
@@ -50,7 +50,7 @@ class _Live(msgspec.Struct, frozen=True):
 
     thread: Thread | ExecThread
     rollout: Rollout
-    talk: Conversation
+    talk: CodexConversation
 
 
 class CodexDriver:
@@ -60,7 +60,7 @@ class CodexDriver:
         self._drive = drive
         self._setup = setup_of((drive.task.spec.setup or "").encode())
         self._keeper = MemoryKeeper(drive, host.environment)
-        self._calls = HeldCalls(drive, self._keeper, sandbox=self._setup.sandbox.value)
+        self._calls = CodexHeldCalls(drive, self._keeper, sandbox=self._setup.sandbox.value)
         self._has_app_server = self._setup.way is Interface.APP_SERVER
         self._launch = Launch(
             self._setup,
@@ -84,7 +84,7 @@ class CodexDriver:
             return self._leave_interrupted()
         except Gone as gone:
             return self._lose(gone)
-        except (Stuck, Silent, InUse) as error:
+        except (Stuck, Silent, InUse, OtherProvider) as error:
             return self._give_up(self._sentence(error), UNAVAILABLE)
         except AdjournError as error:
             return self._fail(self._sentence(error))
@@ -125,7 +125,7 @@ class CodexDriver:
             self._keeper.bring_back()
         thread: Thread | ExecThread
         if self._has_app_server:
-            thread, talk = Thread(self._launch), Conversation
+            thread, talk = Thread(self._launch), CodexConversation
         else:
             prompt = self._drive.task.spec.prompt or ""
             thread, talk = ExecThread(self._launch, prompt=prompt), ExecConversation

@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from adjourn.core.errors import AdjournError, CannotResume
+from adjourn.runners.channel import Channel, Gone, Message
 from adjourn.runners.codex import program
-from adjourn.runners.codex.channel import Channel, Gone, Message, WaitingHooks
-from adjourn.runners.codex.conversation import Conversation, Event, TurnEnded
+from adjourn.runners.codex.conversation import CodexConversation, Event, TurnEnded
+from adjourn.runners.codex.hook import WaitingHooks
 from adjourn.runners.codex.hook_probe import rehearse
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.protocol import (
@@ -23,7 +24,7 @@ from adjourn.runners.codex.protocol import (
     shell_arguments,
 )
 from adjourn.runners.codex.session import path_of
-from adjourn.runners.codex.usage import Usage
+from adjourn.runners.codex.usage import CodexUsage
 from adjourn.runners.hook import Answer
 
 _BEGINS = 30.0  # seconds until a thread has its name, and then its file
@@ -151,7 +152,7 @@ _TYPES = {
 }
 
 
-class ExecConversation(Conversation):
+class ExecConversation(CodexConversation):
     """What is said in one turn of `codex exec`."""
 
     # It never asks them otherwise, and answers them itself, with nothing
@@ -164,7 +165,7 @@ class ExecConversation(Conversation):
                 return self._take_item(msgspec.convert(said["item"], _Ended))
             case "turn.completed":
                 self.usage = msgspec.convert(
-                    {_camel(key): value for key, value in said["usage"].items()}, Usage
+                    {_camel(key): value for key, value in said["usage"].items()}, CodexUsage
                 )
                 return TurnEnded(status="completed")
             case "turn.failed":

@@ -1,10 +1,17 @@
 """The hook at which every call of Codex waits, whatever Codex's own rules would let pass."""
 
+import selectors
+from collections.abc import Iterator
+from hashlib import sha256
+
 import msgspec
 
 from adjourn.core.call import canonical
-from adjourn.core.digest import sha256
+from adjourn.runners.channel import Message
 from adjourn.runners.codex.program import toml_text
+from adjourn.runners.hook import Answer, HookListener, WaitingHook, refuse_replaced
+
+HOOK = "hook"  # the method of what a hook asks
 
 # Codex runs a call whose hook takes longer: far beyond the moment at which the driver has it killed
 SECONDS = 86_400
@@ -64,4 +71,53 @@ def override(command: str) -> str:
 def _digest(command: str) -> str:
     handler = {"async": False, "command": command, "timeout": SECONDS, "type": "command"}
     described = {"event_name": "pre_tool_use", "hooks": [handler], "matcher": "*"}
-    return f"sha256:{sha256(canonical(described)).hex()}"
+    return f"sha256:{sha256(canonical(described)).hexdigest()}"
+
+
+class WaitingHooks:
+    """The hooks that wait for an answer, each as if it were a request of the app-server."""
+
+    def __init__(self, place: str, *, seal: str) -> None:
+        self._place = place
+        self._seal = seal
+        self._waiting: dict[str, WaitingHook] = {}
+        self._count = 0
+        self.open()
+
+    def open(self) -> None:
+        """Listen, from now on or again."""
+        self._selector = selectors.EpollSelector()
+        self._listener = HookListener(self._place, self._selector)
+
+    def fileno(self) -> int:
+        """Return what to poll."""
+        return self._selector.fileno()
+
+    def heard(self) -> Iterator[Message]:
+        """Take in what hooks say; yield those that have said all."""
+        for key, _ in self._selector.select(0):
+            key.data()
+        for asked in self._listener.take():
+            self._count += 1
+            name = f"{HOOK}-{self._count}"
+            self._waiting[name] = asked
+            yield Message(
+                id=name, method=HOOK, params=msgspec.Raw(msgspec.json.encode(asked.request))
+            )
+
+    def refuse_replaced(self) -> None:
+        """Raise if hooks find something else in the place of our socket."""
+        refuse_replaced(self._listener)
+
+    def answer(self, name: str, answer: Answer) -> None:
+        """Answer a hook."""
+        refuse_replaced(self._listener)
+        self._waiting.pop(name).answer(answer, seal=self._seal)
+
+    def close(self) -> None:
+        """Stop listening; whoever still asks gets no answer, which is a no."""
+        for asked in self._waiting.values():
+            asked.drop()
+        self._waiting.clear()
+        self._listener.close()
+        self._selector.close()

@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from adjourn.core.errors import AdjournError
+from adjourn.runners.channel import Gone, Message, Silent
 from adjourn.runners.codex import hook
-from adjourn.runners.codex.channel import HOOK, Gone, Message, Silent, WaitingHooks
+from adjourn.runners.codex.hook import HOOK, WaitingHooks
 from adjourn.runners.codex.launch import Launch
 from adjourn.runners.codex.program import toml_text
 from adjourn.runners.hook import HookRequest

@@ -5,9 +5,10 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
+from adjourn.runners.channel import Channel, Dialect
 from adjourn.runners.codex import hook, program
-from adjourn.runners.codex.channel import Channel, WaitingHooks
-from adjourn.runners.codex.options import Setup
+from adjourn.runners.codex.hook import WaitingHooks
+from adjourn.runners.codex.options import CodexSetup
 from adjourn.runners.driver import StopRequest
 from adjourn.runners.hook import proof_of
 from adjourn.runners.installed import start_argv
@@ -25,7 +26,7 @@ class Launch:
 
     def __init__(
         self,
-        setup: Setup,
+        setup: CodexSetup,
         *,
         workspace: str,
         environment: Mapping[str, str],
@@ -89,11 +90,12 @@ class Launch:
         path = self.environment.get("PATH", os.defpath)
         return Channel(
             [*start_argv(self.binary, path=path, workspace=self.workspace), *words],
+            name="Codex",
             cwd=self.workspace,
             env={**self.environment, **(also or {})},
             complaints=self.complaints,
             bind=self.bind,
-            hooks=hooks,
+            source=hooks,
             interrupts=self.interrupts,
-            is_spoken_to=is_spoken_to,
+            dialect=Dialect(is_spoken_to=is_spoken_to),
         )

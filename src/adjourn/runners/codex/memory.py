@@ -11,7 +11,7 @@ from adjourn.core.errors import CannotResume
 from adjourn.ports.drive import Drive
 from adjourn.runners.codex import program
 from adjourn.runners.codex.session import Rollout, copy_of, put_back
-from adjourn.runners.codex.usage import Usage
+from adjourn.runners.codex.usage import CodexUsage
 
 DOCUMENT = kept_documents.CODEX.name
 SESSION = kept_documents.SESSION.name  # names the document with the copy of the thread's file
@@ -50,14 +50,14 @@ class Queried(msgspec.Struct, frozen=True, kw_only=True):
     ask: str
 
 
-class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CodexMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where the thread is, and what Codex has still to be told."""
 
     session: str  # adjourn's own; a restart begins another
     thread: str
     place: str  # the thread's file below Codex's home
     version: str = ""
-    usage: Usage = Usage()
+    usage: CodexUsage = CodexUsage()
     answers: int = 0  # of the model
     put: tuple[Put, ...] = ()
     # Calls of which Codex was told that they were approved, and that it shall repeat them
@@ -69,9 +69,9 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reviews: int = 0  # wishes of reviewers that a turn has answered
 
 
-def memory_of(body: bytes | None, *, session: str) -> Memory | None:
+def memory_of(body: bytes | None, *, session: str) -> CodexMemory | None:
     """Read what was remembered, if it belongs to this session."""
-    found = msgspec.json.decode(body, type=Memory) if body else None
+    found = msgspec.json.decode(body, type=CodexMemory) if body else None
     return found if found and found.session == session else None
 
 
@@ -83,8 +83,8 @@ class MemoryKeeper:
         self._home = program.home(environment)
         self._prompt = drive.task.spec.prompt or ""
         session = drive.task.session_id
-        self.known: Memory | None = memory_of(drive.document(DOCUMENT), session=session)
-        self.memory = self.known or Memory(session=session, thread="", place="")
+        self.known: CodexMemory | None = memory_of(drive.document(DOCUMENT), session=session)
+        self.memory = self.known or CodexMemory(session=session, thread="", place="")
         self._used_before = self.memory.usage
         self._answers_before = self.memory.answers
         self.is_resumable = False
@@ -133,7 +133,7 @@ class MemoryKeeper:
         """
         return self.is_resumable or self._drive.run.resumable
 
-    def keep(self, rollout: Rollout, *, told: Usage | None) -> None:
+    def keep(self, rollout: Rollout, *, told: CodexUsage | None) -> None:
         """Keep all of a thread whose app-server has ended.
 
         What that told of its use comes late, and not at all of the last.

@@ -47,7 +47,7 @@ class Interface(StrEnum):
     EXEC = "exec"
 
 
-class Setup(
+class CodexSetup(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
     """How to start Codex for one task."""
@@ -64,35 +64,35 @@ class Setup(
     trust_project: bool = False  # whether what the workspace's own .codex says counts
 
 
-_NAMES = {name.replace("_", "-"): name for name in Setup.__struct_fields__}
+_NAMES = {name.replace("_", "-"): name for name in CodexSetup.__struct_fields__}
 _TAKEN = frozenset({"-c", "--config", "--enable", "--disable"})
 # What the gate stands on
 _OURS = frozenset({"approval_policy", "approvals_reviewer", "hooks", "projects", "sandbox_mode"})
 
 
-def setup_of(body: bytes) -> Setup:
+def setup_of(body: bytes) -> CodexSetup:
     """Read a setup as it was kept."""
-    return msgspec.json.decode(body or b"{}", type=Setup)
+    return msgspec.json.decode(body or b"{}", type=CodexSetup)
 
 
 def read_options(
     given: Mapping[str, str], environment: Mapping[str, str], _: ConfigTable = NO_TABLE
-) -> Setup:
+) -> CodexSetup:
     """Return the setup that options ask for. The environment may name the program."""
     named = {_NAMES.get(name, name): value for name, value in given.items()}
-    if unknown := sorted(named.keys() - set(Setup.__struct_fields__)):
+    if unknown := sorted(named.keys() - set(CodexSetup.__struct_fields__)):
         raise Misuse(
             f"Codex has no option {unknown[0]}", way_out=f"--option with one of {', '.join(_NAMES)}"
         )
     values: dict[str, object] = {"program": environment.get(VARIABLE) or PROGRAM, **named}
     values["arguments"] = split(named.get("arguments", ""))
-    refuse_wrong(values, Setup, way_out="see docs/how-to/codex.md", dash="-")
-    setup = msgspec.convert(values, Setup, strict=False)
+    refuse_wrong(values, CodexSetup, way_out="see docs/how-to/codex.md", dash="-")
+    setup = msgspec.convert(values, CodexSetup, strict=False)
     _require_fitting(setup)
     return setup
 
 
-def _require_fitting(setup: Setup) -> None:
+def _require_fitting(setup: CodexSetup) -> None:
     """Refuse what would take the gate away, choose another thread, or never give up."""
     if setup.silence <= 0 or min(setup.retries, setup.wait) < 0:
         raise Misuse(

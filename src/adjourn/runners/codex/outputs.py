@@ -10,7 +10,7 @@ from adjourn.core.call import Call
 from adjourn.core.states import CallState
 from adjourn.ports.drive import Drive
 from adjourn.runners.codex import words
-from adjourn.runners.codex.memory import Memory, Put
+from adjourn.runners.codex.memory import CodexMemory, Put
 from adjourn.runners.codex.session import OpenCall, Rollout
 
 ASKED_ABOUT = frozenset(
@@ -22,7 +22,7 @@ Part = tuple[Put, Held]
 class Outputs:
     """What is known of the calls that the last run of a thread left open."""
 
-    def __init__(self, memory: Memory, drive: Drive) -> None:
+    def __init__(self, memory: CodexMemory, drive: Drive) -> None:
         self._memory = memory
         self._asks = drive.asks()
         known = [(put, drive.held(put.name)) for put in memory.put]

@@ -2,11 +2,13 @@
 
 import os
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from glob import escape, glob
+from typing import Any
 
 from adjourn.core.errors import AdjournError, CannotResume
-from adjourn.runners.codex.options import Setup
+from adjourn.runners.codex.options import CodexSetup
 from adjourn.runners.installed import find_program
 
 OLDEST = (0, 144)  # the first that goes on by an empty turn
@@ -20,11 +22,12 @@ _FEATURES = {
     "multi_agent": False,
 }
 _SYSTEM = "/etc/codex"
+_PROVIDER = "openai"  # where no setting names one
 _LAUNCHER = b"#!"
 _THREAD = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def binary(setup: Setup, environment: Mapping[str, str], *, workspace: str) -> str:
+def binary(setup: CodexSetup, environment: Mapping[str, str], *, workspace: str) -> str:
     """Return the program itself: a kill of npm's launcher would leave it running."""
     found = find_program(
         setup.program, path=environment.get("PATH", os.defpath), workspace=workspace
@@ -62,7 +65,7 @@ def _vendored(launcher: str) -> Iterator[str]:
         yield from glob(package + pattern)
 
 
-def overrides(setup: Setup, workspace: str) -> list[str]:
+def overrides(setup: CodexSetup, workspace: str) -> list[str]:
     """Return the settings that a run without a terminal needs, whatever the user's own say."""
     settings = [
         f"features.{name}={'true' if value else 'false'}" for name, value in _FEATURES.items()
@@ -82,7 +85,7 @@ def _untrusted(workspace: str) -> Iterator[str]:
         yield from _untrusted(os.path.dirname(workspace))
 
 
-def has_rules(setup: Setup, workspace: str, environment: Mapping[str, str]) -> bool:
+def has_rules(setup: CodexSetup, workspace: str, environment: Mapping[str, str]) -> bool:
     """Say whether there are rules of Codex's own, which may let commands pass."""
     places = [
         _SYSTEM,
@@ -123,6 +126,21 @@ def require_thread(name: str) -> None:
     """
     if not _THREAD.fullmatch(name):
         raise CannotResume(f"{name!r} is not the id of a Codex thread", way_out="adjourn restart")
+
+
+def provider_of(setup: CodexSetup, place: str) -> str:
+    """Return the provider of models that a new thread would get, by the user's settings."""
+    try:
+        with open(os.path.join(place, "config.toml"), "rb") as file:
+            settings: dict[str, Any] = tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError):
+        settings = {}
+    profile = settings.get("profiles", {}).get(settings.get("profile", ""), {})
+    named = profile.get("model_provider") or settings.get("model_provider") or _PROVIDER
+    for word in setup.arguments:
+        name, _, value = word.removeprefix("--config=").partition("=")
+        named = value.strip().strip("\"'") if name.strip() == "model_provider" else named
+    return str(named)
 
 
 def home(environment: Mapping[str, str]) -> str:

@@ -10,13 +10,14 @@ from adjourn.core.call import tool_body
 from adjourn.core.errors import Misuse
 from adjourn.core.text.json_text import decode_unambiguous
 from adjourn.runners import hook
-from adjourn.runners.codex.channel import HOOK, Message
+from adjourn.runners.channel import Message
+from adjourn.runners.codex.hook import HOOK
 
 ACTS = frozenset({"commandExecution", "fileChange", "mcpToolCall"})
 _HAPPENED = frozenset({"completed", "failed"})
 
 
-class FileChange(msgspec.Struct, frozen=True, kw_only=True):
+class PatchedFile(msgspec.Struct, frozen=True, kw_only=True):
     """How one file would change."""
 
     path: str
@@ -49,7 +50,7 @@ class ThreadItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     command: str | None = None
     aggregated_output: str | None = None
     exit_code: int | None = None
-    changes: tuple[FileChange, ...] = ()
+    changes: tuple[PatchedFile, ...] = ()
     server: str | None = None
     tool: str | None = None
     arguments: Any = None

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from adjourn.core.policy.locations import NOT_TOLD
-from adjourn.runners.codex.usage import Usage
+from adjourn.runners.codex.usage import CodexUsage
 from adjourn.system.files import private_directory, write_whole
 
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
@@ -66,7 +66,7 @@ class Details(msgspec.Struct, frozen=True, kw_only=True):
 UNKNOWN_DETAILS = Details(sandbox_permissions=NOT_TOLD, workdir=NOT_TOLD)
 
 
-class _Line(msgspec.Struct):
+class _RolloutLine(msgspec.Struct):
     type: str = ""
     payload: Any = None
 
@@ -78,8 +78,8 @@ class _Tokens(msgspec.Struct):
     reasoning_output_tokens: int = 0
 
     @property
-    def whole(self) -> Usage:
-        return Usage(**msgspec.structs.asdict(self))
+    def whole(self) -> CodexUsage:
+        return CodexUsage(**msgspec.structs.asdict(self))
 
 
 class _Used(msgspec.Struct):
@@ -112,7 +112,7 @@ class Rollout:
         self._answer_is_whole = True
         self._answer: str | None = None  # what the model said last, if nothing came after it
         # Of all answers that were written down; a Codex that writes none down leaves it at nothing
-        self.usage = Usage()
+        self.usage = CodexUsage()
         self.answers = 0
         self.has_prompt = False
         self.heard: list[str] = []  # what people have said in it
@@ -128,7 +128,7 @@ class Rollout:
         """
         for line in self._new_lines():
             try:
-                self._take(msgspec.json.decode(line, type=_Line))
+                self._take(msgspec.json.decode(line, type=_RolloutLine))
             except msgspec.MsgspecError:
                 continue  # Codex itself passes over what it cannot read
         return self
@@ -144,7 +144,7 @@ class Rollout:
         self._read += len(whole)
         return whole.splitlines()
 
-    def _take(self, line: _Line) -> None:
+    def _take(self, line: _RolloutLine) -> None:
         if line.type == "token_usage_record":
             self._answer_is_whole = True
             self.answers += 1
@@ -234,6 +234,16 @@ def copy_of(path: str) -> bytes | None:
             return file.read()
     except _NOT_THERE:
         return None
+
+
+def provider_in(content: bytes) -> str | None:
+    """Return the provider of models that a thread was made with, as its first line has it."""
+    try:
+        first = msgspec.json.decode(content.partition(b"\n")[0], type=_RolloutLine)
+    except msgspec.MsgspecError:
+        return None
+    named = first.payload.get("model_provider") if isinstance(first.payload, dict) else None
+    return named if isinstance(named, str) else None
 
 
 def is_whole(path: str, *, copy: bytes | None, prompt: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class CodexUsage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Tokens of a whole thread; Codex counts on across resumes."""
 
     input_tokens: int = 0
@@ -13,21 +13,21 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     output_tokens: int = 0
     reasoning_output_tokens: int = 0
 
-    def plus(self, more: "Usage") -> "Usage":
+    def plus(self, more: "CodexUsage") -> "CodexUsage":
         """Return both together."""
-        return Usage(
+        return CodexUsage(
             **{name: getattr(self, name) + getattr(more, name) for name in self.__struct_fields__}
         )
 
-    def since(self, before: "Usage") -> "Usage":
+    def since(self, before: "CodexUsage") -> "CodexUsage":
         """Return what was used after another count; a count that went back began anew."""
         if self.input_tokens < before.input_tokens:
             return self
-        return Usage(
+        return CodexUsage(
             **{name: getattr(self, name) - getattr(before, name) for name in self.__struct_fields__}
         )
 
 
-def usage_of(params: dict[str, Any]) -> Usage:
+def usage_of(params: dict[str, Any]) -> CodexUsage:
     """Read the thread's total from a notification."""
-    return msgspec.convert(params["tokenUsage"]["total"], Usage)
+    return msgspec.convert(params["tokenUsage"]["total"], CodexUsage)

@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import error_from_result
 from psycopg.generators import fetch_many
 
-from adjourn.stores.postgres.errors import DatabaseName, shown
+from adjourn.stores.postgres.translation import DatabaseName, shown
 
 Values = tuple[Any, ...]  # what PostgreSQL hands out; each reader gives it a type at once
 

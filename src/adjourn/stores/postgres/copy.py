@@ -1,7 +1,7 @@
 """Copies all rows of the database out, and all rows of another store in."""
 
 from adjourn.stores.copy import Everything, KeptEvent, KeptTask, KeptTurn, add_values
-from adjourn.stores.postgres.asks import PostgresRows
+from adjourn.stores.postgres.ask_rows import PostgresRows
 from adjourn.stores.postgres.connection import PostgresConnection
 
 _TASKS = b"SELECT no, id, head FROM adjourn.task ORDER BY no"

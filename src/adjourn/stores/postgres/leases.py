@@ -8,7 +8,7 @@ import psycopg
 from adjourn.core.task import run_id, task_of_run
 from adjourn.stores.postgres.batch import SQL
 from adjourn.stores.postgres.connection import PostgresConnection
-from adjourn.stores.postgres.errors import Translated
+from adjourn.stores.postgres.translation import Translated
 
 _LEFTOVERS = 3600  # seconds that a row of the engine stays that nobody took out
 _BEATS_A_CLEANING = 100

@@ -9,7 +9,7 @@ import msgspec
 import psycopg
 
 from adjourn.core.errors import StoreProblem
-from adjourn.stores.postgres.errors import Translated, shown
+from adjourn.stores.postgres.translation import Translated, shown
 
 _CONNECT_S = 5  # to reach the server
 # Seconds until it connects again: a process that waits for a silent server does nothing else.

@@ -203,6 +203,16 @@ SELECT {ask}
 WHERE state = 'pending' AND (created_at, no) > ($1, $2) AND (snoozed_until IS NULL OR snoozed_until <= $4)
 ORDER BY created_at, no LIMIT $3;
 
+-- name: asks_before
+SELECT {ask}
+WHERE state = 'pending' AND (created_at, no) > ($1, $2) AND (created_at, no) < ($5, $6)
+    AND (snoozed_until IS NULL OR snoozed_until <= $4)
+ORDER BY created_at DESC, no DESC LIMIT $3;
+
+-- name: open_ask_ids
+SELECT id, kind FROM adjourn.ask
+WHERE state = 'pending' AND (snoozed_until IS NULL OR snoozed_until <= $1) ORDER BY created_at, no;
+
 -- name: snoozed_asks
 SELECT {ask} WHERE state = 'pending' AND snoozed_until > $1
 ORDER BY snoozed_until, no LIMIT $2;

@@ -120,13 +120,13 @@ BEGIN
 END $$;
 
 -- Refuses a name that is not that of the login who speaks, nor one that is no login's: adjourn, the policy; of those who decide a key or a
--- webhook, and a file.
+-- webhook, and a file or an agent that speaks MCP through the login.
 CREATE OR REPLACE FUNCTION adjourn.require_own_name(name text, of_table oid) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF coalesce(
         name = 'db:' || session_user OR name IN ('adjourn', 'policy')
         OR (name ~ '^(key|webhook):' AND adjourn.speaks_as('adjourn_approver'))
-        OR (name LIKE 'file:%' AND NOT adjourn.is_agent_only()),
+        OR (name ~ '^(agent|file):' AND NOT adjourn.is_agent_only()),
         false
     ) OR adjourn.may_write_any(of_table) THEN
         RETURN;
@@ -624,7 +624,7 @@ BEGIN
         SELECT 1 FROM adjourn.ask JOIN adjourn.call ON call.no = (NEW.no << 20) + ask.call
         WHERE ask.no BETWEEN NEW.no << 20 AND (NEW.no << 20) + 1048575 AND ask.xmin = pg_current_xact_id()::xid
             AND call.xmin = pg_current_xact_id()::xid AND ask.state = 'approved' AND ask.settled_by = call.approved_by
-            AND (approved_by = 'db:' || session_user OR approved_by ~ '^(key|webhook):')
+            AND (approved_by = 'db:' || session_user OR approved_by ~ '^(agent|key|webhook):')
     ) THEN
         PERFORM adjourn.refuse('%s may not change what a task is', session_user);
     END IF;

@@ -8,7 +8,7 @@ from typing import Any
 from adjourn.core.errors import StoreProblem
 from adjourn.stores.postgres.batch import SCHEMA
 from adjourn.stores.postgres.connection import PostgresConnection
-from adjourn.stores.postgres.errors import newer_schema
+from adjourn.stores.postgres.translation import newer_schema
 
 ENGINE = "0.5.1"  # the version of Absurd that this program was tested with
 _ENCODING = "UTF8"

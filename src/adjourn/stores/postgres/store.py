@@ -16,15 +16,15 @@ from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.ports.world import StartMark
 from adjourn.stores.copy import Everything
-from adjourn.stores.postgres.asks import PostgresRows
+from adjourn.stores.postgres.ask_rows import PostgresRows
 from adjourn.stores.postgres.batch import SQL
+from adjourn.stores.postgres.batched_rows import IdentityMap
 from adjourn.stores.postgres.connection import PostgresConnection, TransactionStart, Values
-from adjourn.stores.postgres.errors import Translated, shown
 from adjourn.stores.postgres.listener import NotifyListener
 from adjourn.stores.postgres.restore_check import NewestSeen, SeenMark
 from adjourn.stores.postgres.schema import make_roles, require_schema
-from adjourn.stores.postgres.tasks import task_of
-from adjourn.stores.postgres.transaction import IdentityMap
+from adjourn.stores.postgres.task_rows import task_of
+from adjourn.stores.postgres.translation import Translated, shown
 
 LEASE = 30.0  # seconds
 _MOMENT = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
@@ -83,6 +83,7 @@ class PostgresStore:
         self._kept_starts: dict[str, StartMark] = {}  # by the names of calls
         self._starts_of: tuple[str, ...] = ()  # the eras in which they were read
         self._has_changed = False  # whether anything was committed
+        self.on_first_change: Callable[[], None] = lambda: None
         self.unreadable: dict[str, UnreadableRow] = {}
         self._open()
 
@@ -160,6 +161,8 @@ class PostgresStore:
                 self._db.queues.clear()
                 raise
             self._db.queues |= rows.queues
+            if not self._has_changed:
+                self.on_first_change()
             self._has_changed = True
             # A command may end without a word to us: what it acknowledges is kept before it does
             if rows.opens_gate:

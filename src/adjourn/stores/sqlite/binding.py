@@ -10,13 +10,12 @@ import os
 import pwd
 import stat
 import struct
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from hashlib import sha256
 from typing import Protocol
 
 import msgspec
 
-from adjourn.core.digest import sha256
 from adjourn.core.errors import StoreNotBound, StoreOlder, StoreProblem
 from adjourn.core.text.render import command_line
 from adjourn.core.trail.events import GENESIS
@@ -65,7 +64,7 @@ class Mark(msgspec.Struct, frozen=True):
     seal: bytes
 
 
-class Documents(Protocol):
+class SharedDocuments(Protocol):
     """What a store keeps that belongs to no task."""
 
     def shared_document(self, name: str) -> bytes | None:
@@ -73,7 +72,7 @@ class Documents(Protocol):
         ...
 
 
-class Trail(Documents, Protocol):
+class Trail(SharedDocuments, Protocol):
     """What has to be known of a store, inside a transaction of it."""
 
     def trail_head(self) -> tuple[int, bytes]:
@@ -171,7 +170,12 @@ class Binding:
         self._make_mark(name, mark)
         self._write_key(name, secret)
         self._id = name
-        identity = Identity(id=name, digest=_digest(name, secret), made_by=_user(), made_at=at)
+        try:
+            user = pwd.getpwuid(os.geteuid()).pw_name
+        except KeyError:
+            user = f"uid {os.geteuid()}"
+        made_by = f"{user}@{os.uname().nodename}"
+        identity = Identity(id=name, digest=_digest(name, secret), made_by=made_by, made_at=at)
         return msgspec.json.encode(identity)
 
     def forget(self, identity: Identity | None) -> None:
@@ -179,7 +183,7 @@ class Binding:
         kept = self._read_key(identity.id) if identity else None
         if identity and kept and _is_here(kept, self._root, os.stat(self._root)):
             with suppress(OSError):  # what stays is a secret of a store that is there no more
-                os.unlink(self._key_path(identity.id))
+                os.unlink(os.path.join(self._place(identity.id), "key.json"))
                 os.unlink(self._mark_path(identity.id))
                 os.rmdir(self._place(identity.id))
 
@@ -257,30 +261,15 @@ class Binding:
         return marks[newest]
 
     def _make_mark(self, name: str, mark: Mark) -> None:
-        path = self._mark_path(name)
-        with _in_home(path):
-            self._make_place(name)
-            write_whole(path, _encoded(mark).ljust(_SLOTS[1] + _MARK.size, b"\0"))
+        self._write(name, "seen", _encoded(mark).ljust(_SLOTS[1] + _MARK.size, b"\0"))
 
     # --- files ------------------------------------------------------------------------------------
 
     def _place(self, name: str) -> str:
         return os.path.join(self._home.directory, "stores", name)
 
-    def _key_path(self, name: str) -> str:
-        return os.path.join(self._place(name), "key.json")
-
     def _mark_path(self, name: str) -> str:
         return os.path.join(self._place(name), "seen")
-
-    def _make_place(self, name: str) -> None:
-        """Make the directory of a store and all above it that are missing, private and on disk."""
-        missing = [self._place(name)]
-        while not os.path.isdir(above := os.path.dirname(missing[-1])):
-            missing.append(above)
-        for path in reversed(missing):
-            private_directory(path)
-            sync_directory(os.path.dirname(path))
 
     def _read_key(self, name: str) -> Kept | None:
         return read_kept(self._place(name)) if name.isalnum() else None
@@ -288,21 +277,44 @@ class Binding:
     def _write_key(self, name: str, secret: str) -> None:
         here = os.stat(self._root)
         kept = Kept(secret=secret, path=self._root, device=here.st_dev, inode=here.st_ino)
-        with _in_home(self._key_path(name)):
-            self._make_place(name)
-            write_whole(self._key_path(name), msgspec.json.encode(kept))
+        self._write(name, "key.json", msgspec.json.encode(kept))
+
+    def _write(self, name: str, file: str, content: bytes) -> None:
+        """Write a file about a store; the directories above it are private and on disk, too."""
+        path = os.path.join(self._place(name), file)
+        missing = [self._place(name)]
+        try:
+            while not os.path.isdir(above := os.path.dirname(missing[-1])):
+                missing.append(above)
+            for each in reversed(missing):
+                private_directory(each)
+                sync_directory(os.path.dirname(each))
+            write_whole(path, content)
+        except OSError as error:
+            raise _unwritable(path, error) from error
 
 
 def read_kept(place: str) -> Kept | None:
-    """Return what is kept of the store that a directory of the state directory is about."""
-    content = _read_private(os.path.join(place, "key.json"))
+    """Return what is kept of the store that a directory of the state directory is about.
+
+    What somebody else can have written or read is as good as nothing.
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        fd = os.open(os.path.join(place, "key.json"), flags)
+    except OSError:
+        return None
+    try:
+        content = _private_content(fd)
+    finally:
+        os.close(fd)
     try:
         return msgspec.json.decode(content, type=Kept) if content else None
     except msgspec.DecodeError:
         return None
 
 
-def identity_in(store: Documents) -> Identity | None:
+def identity_in(store: SharedDocuments) -> Identity | None:
     """Return what a store says of itself, if it says something that makes sense."""
     body = store.shared_document(IDENTITY)
     try:
@@ -328,38 +340,25 @@ def _secret_of(key: str, name: str) -> str:
     """
     return sha256(
         b"adjourn store secret\0" + name.encode() + b"\0" + key.encode("utf-8", "surrogateescape")
-    ).hex()
+    ).hexdigest()
 
 
 def _digest(name: str, secret: str) -> str:
-    return sha256(b"adjourn store digest\0" + name.encode() + b"\0" + secret.encode()).hex()
+    return sha256(b"adjourn store digest\0" + name.encode() + b"\0" + secret.encode()).hexdigest()
 
 
 def _encoded(mark: Mark) -> bytes:
     head = _MAGIC + struct.pack("<Q", mark.place) + mark.seal
-    return head + sha256(head)
+    return head + sha256(head).digest()
 
 
 def _decoded(content: bytes) -> Mark | None:
     if len(content) != _MARK.size:
         return None
     magic, place, seal, digest = _MARK.unpack(content)
-    return Mark(place, seal) if magic == _MAGIC and digest == sha256(content[:-32]) else None
-
-
-def _read_private(path: str) -> bytes | None:
-    """Read a file that nobody else can have written or read.
-
-    Whatever else is there is as good as nothing.
-    """
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        return _private_content(fd)
-    finally:
-        os.close(fd)
+    return (
+        Mark(place, seal) if magic == _MAGIC and digest == sha256(content[:-32]).digest() else None
+    )
 
 
 def _private_content(fd: int) -> bytes | None:
@@ -370,14 +369,6 @@ def _private_content(fd: int) -> bytes | None:
     return os.pread(fd, _SMALL, 0) if is_ours else None
 
 
-@contextmanager
-def _in_home(path: str) -> Generator[None, None, None]:
-    try:
-        yield
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
 def _unwritable(path: str, error: OSError) -> StoreProblem:
     sentence = (
         f"{path} cannot be written: {error.strerror}. "
@@ -386,11 +377,3 @@ def _unwritable(path: str, error: OSError) -> StoreProblem:
     return StoreProblem(
         sentence, way_out="make it writable, or set XDG_STATE_HOME to a directory of yours"
     )
-
-
-def _user() -> str:
-    try:
-        name = pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        name = f"uid {os.geteuid()}"
-    return f"{name}@{os.uname().nodename}"

@@ -2,8 +2,7 @@
 
 from adjourn.stores.copy import Everything, KeptEvent, KeptTask, KeptTurn, add_values
 from adjourn.stores.sqlite.binding import IDENTITY
-from adjourn.stores.sqlite.database import SqliteConnection
-from adjourn.stores.sqlite.rows import SqliteRows
+from adjourn.stores.sqlite.database import SqliteConnection, SqliteRows
 
 # Who a store is stays with it
 _SHARED = "SELECT name, body FROM shared_document WHERE name != ? ORDER BY name"

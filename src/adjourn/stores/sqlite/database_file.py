@@ -10,14 +10,14 @@ the log tells, or past SQLite.
 import os
 import struct
 from contextlib import suppress
+from hashlib import sha256
 
 import apsw
 import msgspec
 
-from adjourn.core.digest import sha256
 from adjourn.stores.sqlite.database import SqliteConnection
-from adjourn.stores.sqlite.open_files import HEAD_SIZE, FileState, OpenFiles
-from adjourn.system.clock import boot_id
+from adjourn.stores.sqlite.directory import HEAD_SIZE, FileState, OpenFiles
+from adjourn.system.machine import boot_id
 
 _MAGIC = b"adjourn2"
 # What it is, the boot, the epoch, whether a checkpoint has begun, a page and its digest, then the
@@ -125,7 +125,7 @@ class DatabaseFile:
             self._is_overwritten = True
             return False
         is_in_file = self._files.content(page) == content  # else a reader needs the older one
-        changes = {"page": page, "digest": sha256(content)} if is_in_file else {}
+        changes = {"page": page, "digest": sha256(content).digest()} if is_in_file else {}
         note = msgspec.structs.replace(self._known, state=state, is_checkpointing=False, **changes)
         self._write(note)
         return True
@@ -140,8 +140,8 @@ class DatabaseFile:
         if not note.page:
             return True
         logged = self._files.logged(note.page)
-        digests = {note.digest, sha256(logged) if logged else note.digest}
-        return sha256(self._files.content(note.page)) in digests
+        digests = {note.digest, sha256(logged).digest() if logged else note.digest}
+        return sha256(self._files.content(note.page)).digest() in digests
 
     def _read(self) -> _Note | None:
         content = os.pread(self._lock, _NOTE.size, 0)

@@ -10,7 +10,7 @@ from adjourn.stores.sqlite.binding import Kept, read_kept
 from adjourn.system.files import sync_directory
 
 
-class Fate(Enum):
+class StoreFate(Enum):
     """What became of the directory of a store, as far as it can be seen."""
 
     THERE = "it is there"
@@ -24,7 +24,7 @@ class KnownStore(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     entry: str  # the directory with its secret and its mark
-    fate: Fate
+    fate: StoreFate
 
 
 def known_stores(state: str) -> list[KnownStore]:
@@ -39,7 +39,7 @@ def known_stores(state: str) -> list[KnownStore]:
     return sorted(stores, key=lambda store: store.path)
 
 
-def _fate_of(kept: Kept) -> Fate:
+def _fate_of(kept: Kept) -> StoreFate:
     """Return what became of a store.
 
     Only what lies on the same disk as the store can show that it is gone.
@@ -50,15 +50,15 @@ def _fate_of(kept: Kept) -> Fate:
     with suppress(OSError):
         here = os.stat(kept.path)
         if here.st_ino == kept.inode:
-            return Fate.THERE
-        return Fate.REPLACED if here.st_dev == kept.device else Fate.UNKNOWN
+            return StoreFate.THERE
+        return StoreFate.REPLACED if here.st_dev == kept.device else StoreFate.UNKNOWN
     above = os.path.dirname(kept.path)
     while above != os.path.dirname(above) and not os.path.isdir(above):
         above = os.path.dirname(above)
     try:
-        return Fate.DELETED if os.stat(above).st_dev == kept.device else Fate.UNKNOWN
+        return StoreFate.DELETED if os.stat(above).st_dev == kept.device else StoreFate.UNKNOWN
     except OSError:
-        return Fate.UNKNOWN
+        return StoreFate.UNKNOWN
 
 
 def forget(store: KnownStore) -> None:

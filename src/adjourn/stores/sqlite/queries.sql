@@ -145,6 +145,16 @@ SELECT {ask}
 WHERE state = 'pending' AND (created_at, no) > (?1, ?2) AND (snoozed_until IS NULL OR snoozed_until <= ?4)
 ORDER BY created_at, no LIMIT ?3;
 
+-- name: asks_before
+SELECT {ask}
+WHERE state = 'pending' AND (created_at, no) > (?1, ?2) AND (created_at, no) < (?5, ?6)
+    AND (snoozed_until IS NULL OR snoozed_until <= ?4)
+ORDER BY created_at DESC, no DESC LIMIT ?3;
+
+-- name: open_ask_ids
+SELECT id, kind FROM ask
+WHERE state = 'pending' AND (snoozed_until IS NULL OR snoozed_until <= ?1) ORDER BY created_at, no;
+
 -- name: snoozed_asks
 SELECT {ask} WHERE state = 'pending' AND snoozed_until IS NOT NULL AND snoozed_until > ?
 ORDER BY snoozed_until, no LIMIT ?;

@@ -22,17 +22,16 @@ from adjourn.core.errors import (
 from adjourn.core.task import Task
 from adjourn.core.text.render import command_line
 from adjourn.core.trail.events import GENESIS
-from adjourn.stores.no_leases import oldest_fitting
+from adjourn.stores.rows import oldest_fitting
 from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.binding import IDENTITY, Binding, Home, Mark, identity_in
-from adjourn.stores.sqlite.database import SqliteConnection
+from adjourn.stores.sqlite.database import SqliteConnection, SqliteRows
 from adjourn.stores.sqlite.database_file import DatabaseFile
-from adjourn.stores.sqlite.open_files import OpenFiles
-from adjourn.stores.sqlite.rows import SqliteRows
-from adjourn.stores.sqlite.wake import SocketListener, wake_all
+from adjourn.stores.sqlite.directory import OpenFiles
 from adjourn.system.files import disk_full, private_directory
 
 if TYPE_CHECKING:
+    import socket
     from threading import Event
 
 SCHEMA = 4
@@ -40,6 +39,7 @@ _OURS = 0x61646A6E  # "adjn"
 _PAGE = 8192
 _CHECKPOINT_PAGES = 64  # a short write-ahead log: whoever opens the store next reads all of it
 _CACHE = -8192  # 8 MB: a worker keeps it for as long as it lives
+_FLOOD = 1_000  # datagrams that are dropped at once
 _BETWEEN_LOOKS = 0.5  # seconds, of somebody who waits for another writer
 # 64 MB, and only as far as used: a large decision must not spill into the log twice
 _SPILL_PAGES = 8192
@@ -55,6 +55,43 @@ class DatabaseSettings(msgspec.Struct, frozen=True):
     journal: str
     synchronous: str
     damage: str
+
+
+class SocketListener:
+    """A socket in the store that gets a datagram after each commit.
+
+    It is there before its owner reads the store, so nothing is missed between reading and waiting.
+    A datagram is a reason to read the store again and nothing more: its content is ignored.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self.trouble: str | None = None
+        self._folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._name = f"{os.getpid()}-{os.urandom(4).hex()}"
+        self._socket = _datagram_socket()
+        try:
+            # A socket's path may have 107 bytes, and a store may lie deeper
+            self._socket.bind(f"/proc/self/fd/{self._folder}/{self._name}")
+            os.chmod(self._name, 0o600, dir_fd=self._folder)
+        except OSError as error:
+            # No /proc, or a file system without sockets: whoever polls this has to check unwoken.
+            self.trouble = f"no socket can be made in {directory}: {error.strerror}"
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def drain(self) -> None:
+        try:
+            for _ in range(_FLOOD):  # of more than that some stay for the next time
+                self._socket.recv(64)
+        except BlockingIOError:
+            return
+
+    def close(self) -> None:
+        self._socket.close()
+        with suppress(OSError):
+            os.unlink(self._name, dir_fd=self._folder)
+        os.close(self._folder)
 
 
 class SqliteStore:
@@ -74,12 +111,21 @@ class SqliteStore:
         self._binding = Binding(bound_as or root, home) if home else None
         with _translated(root), _on_disk(root):
             path = directory.prepare(root)
-            if directory.may_fault(path):
-                directory.leave_at_fault(root)
+            if os.stat(path).st_blksize < directory.SMALLEST_BLOCK:
+                directory.leave_at_fault(root)  # a full disk may end the process without an error
             self._lock = os.open(
                 os.path.join(root, directory.LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
             )
-            self._db = self._open(path)
+            self._db = SqliteConnection(path)
+            if _known_version(self._db, path) < SCHEMA:
+                with self._turn():
+                    _migrate(self._db, path, self._binding)
+            # A backup comes back in another mode; for all others the first is no work.
+            self._db.do(
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
+                "PRAGMA wal_autocheckpoint = 0; "
+                f"PRAGMA cache_size = {_CACHE}; PRAGMA cache_spill = {_SPILL_PAGES}"
+            )
             self._files = OpenFiles(path)
             self._file = DatabaseFile(self._lock, self._files)
             if not self._file.seems_known():
@@ -91,16 +137,6 @@ class SqliteStore:
     @property
     def unreadable(self) -> dict[str, UnreadableRow]:
         return self._rows.unreadable
-
-    def _open(self, path: str) -> SqliteConnection:
-        db = SqliteConnection(path)
-        if _known_version(db, path) < SCHEMA:
-            with self._turn():
-                _migrate(db, path, self._binding)
-        # A backup comes back in another mode; for all others the first is no work.
-        db.do("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0")
-        db.do(f"PRAGMA cache_size = {_CACHE}; PRAGMA cache_spill = {_SPILL_PAGES}")
-        return db
 
     @contextmanager
     def read(self) -> Generator[SqliteRows, None, None]:
@@ -118,7 +154,21 @@ class SqliteStore:
             try:
                 self._require_bound()
                 yield self._rows
-                self._commit()
+                self._rows.flush()
+                if self._binding and self._rows.opens_gate:
+                    self._binding.require_gate()
+                self._commit_whole()
+                # How far the store is, is kept outside of it; before a gate opens, durably
+                if self._binding and self._rows.written:
+                    self._binding.note(Mark(*self._rows.written), durably=self._rows.opens_gate)
+                if self._files.frames >= _CHECKPOINT_PAGES:
+                    is_whole = True
+                    with suppress(
+                        apsw.Error
+                    ):  # the log stays as it is; the next commit tries again
+                        is_whole = self._file.checkpoint(self._db)
+                    if not is_whole:
+                        raise _overwritten(self.root, is_committed=True)
             except BaseException:
                 self._roll_back()
                 raise
@@ -144,24 +194,6 @@ class SqliteStore:
             if self._db.is_in_transaction:
                 self._db.do("ROLLBACK")
             raise
-
-    def _commit(self) -> None:
-        """Commit, and write down outside of the store how far it is.
-
-        Before a gate opens, that is on disk.
-        """
-        self._rows.flush()
-        if self._binding and self._rows.opens_gate:
-            self._binding.require_gate()
-        self._commit_whole()
-        if self._binding and self._rows.written:
-            self._binding.note(Mark(*self._rows.written), durably=self._rows.opens_gate)
-        if self._files.frames >= _CHECKPOINT_PAGES:
-            is_whole = True
-            with suppress(apsw.Error):  # the log stays as it is; the next commit tries again
-                is_whole = self._file.checkpoint(self._db)
-            if not is_whole:
-                raise _overwritten(self.root, is_committed=True)
 
     def _commit_whole(self) -> None:
         """Commit, and refuse to acknowledge it if a file of the store was another by then."""
@@ -526,3 +558,36 @@ def _translated(root: str) -> Generator[None, None, None]:
             f"{root} cannot be used: {error}",
             way_out="check the disk, or name another with --store DIR",
         ) from error
+
+
+def wake_all(directory: str) -> None:
+    """Send every listener a datagram, without waiting for any, and remove the sockets of dead ones.
+
+    It never fails: the commit is on disk, and each listener checks now and then without a wake-up.
+    """
+    with suppress(OSError):
+        names = os.listdir(directory)
+        if not names:
+            return
+        folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with _datagram_socket() as sender:
+                for name in names:
+                    try:
+                        sender.sendto(b"\1", f"/proc/self/fd/{folder}/{name}")
+                    except ConnectionRefusedError:
+                        with suppress(OSError):
+                            os.unlink(name, dir_fd=folder)
+                    except OSError:
+                        continue  # a full socket has a wake-up waiting already
+        finally:
+            os.close(folder)
+
+
+def _datagram_socket() -> "socket.socket":
+    # Importing socket takes 2 ms of a short command; most find nobody who listens.
+    import socket
+
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    made.settimeout(0)
+    return made

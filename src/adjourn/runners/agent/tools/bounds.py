@@ -16,7 +16,7 @@ class OutOfBounds(Exception):
     """A path leads where the agent may not go."""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class PathBounds(msgspec.Struct, frozen=True, kw_only=True):
     """A workspace, and what else is open to the agent."""
 
     workspace: str

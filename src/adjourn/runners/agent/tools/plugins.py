@@ -12,14 +12,14 @@ from typing import Any, get_type_hints
 import msgspec
 
 from adjourn.core.errors import Misuse
-from adjourn.runners.agent.options import Setup
-from adjourn.runners.agent.tools.bounds import Place
+from adjourn.runners.agent.options import AgentSetup
+from adjourn.runners.agent.tools.bounds import PathBounds
 from adjourn.runners.agent.tools.tool import Arguments, ForeignTool, Tool, ToolFailed
 
 _LONGEST_NAME = 64
 
 
-def look_up(setup: Setup, *, workspace: str) -> list[ForeignTool]:
+def look_up(setup: AgentSetup, *, workspace: str) -> list[ForeignTool]:
     """Return the tools of every server and every installed package, or raise Misuse."""
     found: list[ForeignTool] = []
     for name, server in setup.servers.items():
@@ -47,10 +47,10 @@ def _renamed(found: Iterable[ForeignTool]) -> list[ForeignTool]:
     return list(by_name.values())
 
 
-def as_tool(foreign: ForeignTool, setup: Setup) -> Tool:
+def as_tool(foreign: ForeignTool, setup: AgentSetup) -> Tool:
     """Return a tool of somebody else as one of the agent's."""
 
-    def act(place: Place, arguments: Arguments) -> str:
+    def act(place: PathBounds, arguments: Arguments) -> str:
         if foreign.server is None:
             return call(foreign.owned_name, arguments)
         # Most commands start without it (bench start)

@@ -6,7 +6,7 @@ import re
 import stat
 from collections.abc import Iterator
 
-from adjourn.runners.agent.tools.bounds import OURS, OutOfBounds, Place
+from adjourn.runners.agent.tools.bounds import OURS, OutOfBounds, PathBounds
 from adjourn.runners.agent.tools.tool import (
     Arguments,
     Tool,
@@ -26,7 +26,7 @@ _LONGEST_LINE = 300
 _SKIPPED = frozenset({".git", OURS, "node_modules", "__pycache__"})
 
 
-def read_file(place: Place, arguments: Arguments) -> str:
+def read_file(place: PathBounds, arguments: Arguments) -> str:
     """Return lines of a text file, and say where it goes on if that is not all."""
     path = arguments["path"]
     lines = text_of(place, path).splitlines()
@@ -41,7 +41,7 @@ def read_file(place: Place, arguments: Arguments) -> str:
     )
 
 
-def bytes_of(place: Place, path: str) -> bytes:
+def bytes_of(place: PathBounds, path: str) -> bytes:
     """Return a file's content, or say why it cannot be had."""
     try:
         with place.opened(path) as fd:
@@ -55,7 +55,7 @@ def bytes_of(place: Place, path: str) -> bytes:
         raise ToolFailed(f"{path}: {error.strerror}") from error
 
 
-def text_of(place: Place, path: str) -> str:
+def text_of(place: PathBounds, path: str) -> str:
     """Return a text file's content."""
     content = bytes_of(place, path)
     try:
@@ -64,7 +64,7 @@ def text_of(place: Place, path: str) -> str:
         raise ToolFailed(f"{path} is not a text in UTF-8 ({len(content)} bytes)") from None
 
 
-def list_files(place: Place, arguments: Arguments) -> str:
+def list_files(place: PathBounds, arguments: Arguments) -> str:
     """Return what is in a directory, or with a pattern all files below it that match."""
     path, pattern = arguments.get("path", "."), arguments.get("pattern")
     root = place.path(path)
@@ -84,7 +84,7 @@ def _entry(entry: "os.DirEntry[str]") -> str:
     return entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
 
 
-def _below(place: Place, root: str, pattern: str) -> Iterator[str]:
+def _below(place: PathBounds, root: str, pattern: str) -> Iterator[str]:
     for directory, names, files in os.walk(root):
         names[:] = sorted(name for name in names if name not in _SKIPPED)
         for name in sorted(files):
@@ -93,7 +93,7 @@ def _below(place: Place, root: str, pattern: str) -> Iterator[str]:
                 yield shown
 
 
-def search_files(place: Place, arguments: Arguments) -> str:
+def search_files(place: PathBounds, arguments: Arguments) -> str:
     """Return the lines that match a regular expression, with file and number."""
     try:
         wanted = re.compile(arguments["pattern"])
@@ -113,7 +113,7 @@ def search_files(place: Place, arguments: Arguments) -> str:
     return "\n".join(found) or "nothing"
 
 
-def _matches(place: Place, path: str, wanted: "re.Pattern[str]") -> list[str]:
+def _matches(place: PathBounds, path: str, wanted: "re.Pattern[str]") -> list[str]:
     try:
         if os.path.getsize(place.path(path)) > _LARGEST_SEARCHED:
             return []

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from adjourn.core.edit.schema import problems
-from adjourn.runners.agent.tools.bounds import Place
+from adjourn.core.edit.argument_schema import problems
+from adjourn.runners.agent.tools.bounds import PathBounds
 
 Arguments = dict[str, Any]
 
@@ -23,9 +23,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     schema: Mapping[str, Any]
     read_only: bool = False
     is_checked: bool = True  # whether the arguments are checked here; others check their own
-    act: Callable[[Place, Arguments], str] | None = None
+    act: Callable[[PathBounds, Arguments], str] | None = None
     # Adds what a person should see, and what is checked later
-    prepare: Callable[[Place, Arguments], Arguments] | None = None
+    prepare: Callable[[PathBounds, Arguments], Arguments] | None = None
 
 
 class ForeignTool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from adjourn.core.agent.transcript import ToolCall
-from adjourn.runners.agent.options import Setup
-from adjourn.runners.agent.tools.bounds import OutOfBounds, Place
+from adjourn.runners.agent.options import AgentSetup
+from adjourn.runners.agent.tools.bounds import OutOfBounds, PathBounds
 from adjourn.runners.agent.tools.plugins import as_tool
 from adjourn.runners.agent.tools.read import LOOKING
 from adjourn.runners.agent.tools.tool import (
@@ -63,7 +63,7 @@ BUILT_IN = (*LOOKING, RUN_COMMAND, *WRITING)
 class Toolbox:
     """The tools that an agent is offered, and where they work."""
 
-    def __init__(self, place: Place, tools: Sequence[Tool]) -> None:
+    def __init__(self, place: PathBounds, tools: Sequence[Tool]) -> None:
         self.place = place
         self.tools = tuple(tools)
         self._by_name = {tool.name: tool for tool in tools}
@@ -99,7 +99,7 @@ class Toolbox:
 
 
 def toolbox(
-    setup: Setup,
+    setup: AgentSetup,
     foreign: Sequence[ForeignTool],
     *,
     workspace: str,
@@ -110,7 +110,9 @@ def toolbox(
 
     A tool of somebody else never takes the place of one of ours.
     """
-    place = Place(workspace=workspace, directories=tuple(directories), limit=setup.output_limit)
+    place = PathBounds(
+        workspace=workspace, directories=tuple(directories), limit=setup.output_limit
+    )
     own = [*([FINISH] if pauses else []), *([ASK] if setup.clarify else [])]
     ours = [*BUILT_IN, *own]
     taken = {tool.name for tool in (*BUILT_IN, FINISH, ASK)}

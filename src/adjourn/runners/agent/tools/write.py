@@ -6,9 +6,9 @@ They change what the approver saw, and nothing else.
 import os
 import stat
 from contextlib import suppress
+from hashlib import sha256
 
-from adjourn.core.digest import sha256
-from adjourn.runners.agent.tools.bounds import Place
+from adjourn.runners.agent.tools.bounds import PathBounds
 from adjourn.runners.agent.tools.read import bytes_of, text_of
 from adjourn.runners.agent.tools.tool import Arguments, Tool, ToolFailed, capped, schema, text
 from adjourn.system.files import write_all
@@ -17,17 +17,17 @@ ABSENT = "absent"
 _ADDED = ("before", "after", "diff", "real_path")
 
 
-def prepare_write(place: Place, arguments: Arguments) -> Arguments:
+def prepare_write(place: PathBounds, arguments: Arguments) -> Arguments:
     """Add the digest of what is there now, and what would change, for the person who looks."""
     return _prepared(place, arguments, after=arguments["content"])
 
 
-def prepare_edit(place: Place, arguments: Arguments) -> Arguments:
+def prepare_edit(place: PathBounds, arguments: Arguments) -> Arguments:
     """Add the same to an edit, which must fit exactly one place unless all are meant."""
     return _prepared(place, arguments, after=_edited(text_of(place, arguments["path"]), arguments))
 
 
-def _prepared(place: Place, arguments: Arguments, *, after: str) -> Arguments:
+def _prepared(place: PathBounds, arguments: Arguments, *, after: str) -> Arguments:
     path = arguments["path"]
     before = _now(place, path)
     given = {name: value for name, value in arguments.items() if name not in _ADDED}
@@ -41,7 +41,7 @@ def _prepared(place: Place, arguments: Arguments, *, after: str) -> Arguments:
     return given | digests | link | {"diff": _diff(shown, before, after, limit=place.limit)}
 
 
-def _where(place: Place, arguments: Arguments) -> str:
+def _where(place: PathBounds, arguments: Arguments) -> str:
     """Return the file that a call was shown to write, if its path still leads there."""
     path, real = arguments["path"], place.path(arguments["path"])
     shown = place.plain(arguments.get("real_path") or path)
@@ -65,12 +65,12 @@ def _diff(path: str, before: bytes | None, after: str, *, limit: int) -> str:
     )
 
 
-def write_file(place: Place, arguments: Arguments) -> str:
+def write_file(place: PathBounds, arguments: Arguments) -> str:
     """Put a file in place, if what is there is still what the approver saw."""
     return _put(place, arguments, arguments["content"])
 
 
-def edit_file(place: Place, arguments: Arguments) -> str:
+def edit_file(place: PathBounds, arguments: Arguments) -> str:
     """Replace a text in a file, if the file is still what the approver saw."""
     path = arguments["path"]
     _where(place, arguments)
@@ -92,15 +92,15 @@ def _edited(words: str, arguments: Arguments) -> str:
     return words.replace(old, new)
 
 
-def _now(place: Place, path: str) -> bytes | None:
+def _now(place: PathBounds, path: str) -> bytes | None:
     return bytes_of(place, path) if os.path.lexists(place.path(path)) else None
 
 
 def _digest(content: bytes | None) -> str:
-    return ABSENT if content is None else f"sha256:{sha256(content).hex()}"
+    return ABSENT if content is None else f"sha256:{sha256(content).hexdigest()}"
 
 
-def _put(place: Place, arguments: Arguments, words: str) -> str:
+def _put(place: PathBounds, arguments: Arguments, words: str) -> str:
     real = _where(place, arguments)
     path, now = arguments["path"], _now(place, arguments["path"])
     content = words.encode()

@@ -1,0 +1,1 @@
+"""The MCP server: a parent agent starts tasks, watches them, and decides where it may."""

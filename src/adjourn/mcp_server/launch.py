@@ -1,0 +1,69 @@
+"""Starts the supervisors of tasks that MCP starts: each in a session of its own, outlives us."""
+
+import os
+import subprocess
+
+from adjourn.system.machine import AGENT_SECRET, KEY, store_key
+from adjourn.wiring import has_worker
+from adjourn.wiring.own_program import own_environment, own_python
+
+
+class Launch:
+    """A supervisor that was started before its task was committed.
+
+    It waits until it is told to begin. If we die before that, it looks in the store: a task that
+    was committed is run, so none is lost between the two.
+    """
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+
+    def begin(self, task_id: str) -> None:
+        """Have it run that task."""
+        self._tell(task_id)
+
+    def drop(self) -> None:
+        """Have it leave: there is nothing to run."""
+        self._tell("-")
+
+    def _tell(self, word: str) -> None:
+        assert self._process.stdin  # noqa: S101 -- it was opened with a pipe
+        try:
+            self._process.stdin.write(f"{word}\n".encode())
+            self._process.stdin.close()
+        except BrokenPipeError:  # it could not start; the task stays queued, and a wait takes it
+            return
+
+
+class Launcher:
+    """Starts supervisors for one store, unless a worker is alive that takes its tasks."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, pool: str, *, slot: str | None = None, task_id: str = "") -> Launch | None:
+        """Start a supervisor for the task that will have a slot, or for one that is there."""
+        self.reap()
+        if has_worker(self._root, pool):
+            return None
+        words = ["--slot", slot] if slot else ["--task", task_id]
+        environment = own_environment(os.environ)
+        environment.pop(AGENT_SECRET, None)
+        if key := store_key():
+            environment[KEY] = key
+        process = subprocess.Popen(
+            own_python("_supervise", "--store", self._root, *words),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            cwd="/",
+            start_new_session=True,  # a host may kill our whole process group
+        )
+        self._processes.append(process)
+        return Launch(process)
+
+    def reap(self) -> None:
+        """Let go of supervisors that have left."""
+        self._processes = [each for each in self._processes if each.poll() is None]

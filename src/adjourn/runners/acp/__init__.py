@@ -1,0 +1,1 @@
+"""Runs any agent that speaks the Agent Client Protocol: one runner for all of them."""

@@ -1,0 +1,61 @@
+"""An ask as a row of a list."""
+
+from typing import assert_never
+
+from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk, UncertainAsk
+from adjourn.core.call import COMMAND
+from adjourn.core.errors import UnreadableRow
+from adjourn.core.task import Milliseconds, Task
+from adjourn.core.text.render import clipped, prose, title
+from adjourn.core.text.when import ago, span
+from adjourn.ports.store import View
+from adjourn.views.call import GIST, gist, short
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # start-up is a hot path; at a terminal no secrets are taken out
+    from adjourn.core.redact import Redactor
+
+
+def ask_row(
+    view: View, ask: Ask, *, now: Milliseconds, redactor: "Redactor | None"
+) -> tuple[str, str, str, str, str]:
+    """Return the id, the kind, the task, the age and the gist of an ask.
+
+    With a redactor, secrets are taken out.
+    """
+    until = ask.snoozed_until
+    when = ago(ask.created_at, now=now)
+    if until is not None and until > now:
+        when = f"in {span(until - now)}"
+    try:
+        what = ask_gist(view, ask, view.task(ask.task_id), redactor)
+        if redactor:
+            from adjourn.core.redact import plainly  # only where nobody looks
+
+            what = plainly(what)
+    except UnreadableRow as error:
+        error.note_in(view.unreadable)
+        what = f"({error.kind} cannot be read)"
+    return (short(ask.id), ask.kind, short(ask.task_id), when, what)
+
+
+def ask_gist(view: View, ask: Ask, task: Task, redactor: "Redactor | None") -> str:
+    """Return the question, the call of an agent, or the command that waits for a start."""
+    if redactor:
+        ask, task = redactor.ask(ask), redactor.task(task)
+    match ask:
+        case QuestionAsk():
+            return clipped(prose(ask.prompt), columns=GIST)
+        case UncertainAsk() if task.spec.is_driven:
+            return clipped(prose(ask.prompt), columns=GIST)
+        case UncertainAsk():
+            return title(task.spec, columns=GIST)
+        case ApprovalAsk():
+            call = view.call(task.id, ask.call) if task.spec.is_driven else None
+            if call and redactor:
+                call = redactor.call(call)
+            what = gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
+            return f"never: {what}" if ask.terms.override else what
+        case _:
+            assert_never(ask)
