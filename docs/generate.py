@@ -33,10 +33,12 @@ import adjourn.controller.transaction
 from adjourn.cli.app import VERBS, cli
 from adjourn.core import exits
 from adjourn.core.agent.calls import SessionCheck
+from adjourn.core.clarification import checkpoint_schema
 from adjourn.core.diffstat import Diffstat, FileChange
 from adjourn.core.documents import (
     AskDoc,
     CallDoc,
+    ClarificationDoc,
     ErrorDoc,
     Failure,
     ItemDoc,
@@ -104,7 +106,8 @@ def pages() -> dict[str, str]:
         "exit-codes.md": _page(*_exit_codes()),
         "errors.md": _page(*_errors()),
         "json.md": _page(*_json()),
-        "manifest.schema.json": _schema_text(),
+        "manifest.schema.json": _schema_text(schema()),
+        "checkpoint.schema.json": _schema_text(checkpoint_schema()),
         "events.md": _page(*_events()),
         "files.md": _page(*_files()),
         "environment.md": _page(*_environment()),
@@ -481,6 +484,13 @@ MEANINGS = {
     "Spent.cost": "US dollars, as a decimal number; null where the price is not known.",
     "Manifest.error": "What went wrong.",
     "Manifest.waiting_on": "Tasks that its script, or a tool of its agent, started and that are not done.",
+    "Manifest.clarification": "The clarification that waits for its answers, and where its files are.",
+    "ClarificationDoc.agent_id": "The task, which the protocol calls the agent.",
+    "ClarificationDoc.request_id": "The clarification's own id.",
+    "ClarificationDoc.timestamp": "When it was asked.",
+    "ClarificationDoc.clarification_path": "Where the request is.",
+    "ClarificationDoc.response_path": "Where the response is expected.",
+    "ClarificationDoc.checkpoint_path": "Where the checkpoint is; [checkpoint.schema.json](checkpoint.schema.json) is its JSON Schema.",
     "Manifest.workspace": "What changed in the workspace since the pause; `show` tells it.",
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
     "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude`, `codex` and `acp`.",
@@ -575,8 +585,8 @@ MEANINGS = {
     "RunDoc.signal": "The signal that ended it.",
     "RunDoc.message": "Its last line, or why it failed.",
     "RunDoc.usage": "What the model took in it.",
-    "RunDoc.plan": "of a task of a plan, the path of the plan",
-    "RunDoc.plan_task_id": "and the id of the task in that plan",
+    "RunDoc.plan": "Of a task of a plan: the path of the plan.",
+    "RunDoc.plan_task_id": "Of a task of a plan: its id in the plan.",
     "Failure.schema_version": "The version of this shape.",
     "Failure.outcome": "Always `failed`.",
     "Failure.error": "What went wrong.",
@@ -597,6 +607,7 @@ STRUCTS = (
     AskDoc,
     TermsDoc,
     ReasonDoc,
+    ClarificationDoc,
     ToolCall,
     CallDoc,
     QuestionDoc,
@@ -642,8 +653,8 @@ def _told_always(struct: type[msgspec.Struct]) -> list[msgspec.structs.FieldInfo
     ]
 
 
-def _schema_text() -> str:
-    return msgspec.json.format(msgspec.json.encode(schema()), indent=2).decode() + "\n"
+def _schema_text(document: dict[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
 def _json() -> Iterator[str]:
@@ -997,7 +1008,7 @@ def _files() -> Iterator[str]:
     )
     yield (
         "Whose a store is, and how far it was, is kept outside of it, in the user's state directory: `stores/ID/key.json` "
-        "(0600) has a secret and the place of the store, `stores/ID/seen` (0600) the newest event that was recorded here, `stores/PLACE.json` (0600) which databases were written to from here, without their passwords, "
+        "(0600) has a secret and the place of the store, `stores/ID/seen` (0600) the newest event that was recorded here, `stores/PLACE.json` (0600) which databases were written to from here, without their passwords, `terminals/` (0700) the rows of the last list at each terminal, "
         "and `addresses/` (0700) says which `database.json` outside of the state directory may be followed. "
         "The store keeps its id and a digest of the secret. Without these files it can be looked at, and "
         "[adopted](../how-to/operate-the-store.md#copies); it starts nothing."
@@ -1038,6 +1049,8 @@ READ = {
     "PATH": "Decides which program a command is, as in any shell, and whether a hint says `adjourn` or its whole path.",
     "ADJOURN_AGENT_…": "A setting of the built-in agent, as in `ADJOURN_AGENT_MODEL`; `adjourn config` names them all.",
     "ADJOURN_PAUSE_ON_APPROVAL": "`1`: `run` and `execute` ask before anything starts, unless `--no-pause-on-approval` or the plan says otherwise.",
+    "ADJOURN_PROMPT": "`0`: a pause at a terminal asks nobody on the spot.",
+    "CI": "If set, a pause at a terminal asks nobody on the spot.",
     "ADJOURN_EXIT_CODES": "`none`: a command that exits 10 or 90 and asked nothing has failed. Otherwise it asks for approval.",
     "ADJOURN_CLAUDE": "Which program `run --runner claude` starts, if not the `claude` on PATH; the task keeps it.",
     "ADJOURN_MCP_SECRET": "The secret of a host, which `adjourn setup` gives it and `adjourn mcp` takes out of its environment.",

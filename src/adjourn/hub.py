@@ -43,7 +43,7 @@ class News(msgspec.Struct, frozen=True, kw_only=True):
         return not self.events and self.trouble is None
 
 
-Receiver = Callable[[News], None]
+Receiver = Callable[[News], object]  # what it returns is ignored
 
 
 class Hub:

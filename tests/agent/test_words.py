@@ -34,6 +34,7 @@ def test_questions_are_asked_by_a_tool_only_in_the_clarification_profile(tmp_pat
         name="ask", arguments={"question": "Where?", "choices": ["eu", "us"]}, id="q"
     )
     with desk(tmp_path, use(question), finish()) as person:
+        (person.store / "supervision.yaml").write_text("linger: 0s\n")
         paused = person.agent_run("--option", "clarify=true", expect=10)
         assert paused["pause_reason"]["questions"] == [
             {"question_id": "q", "text": "Where?", "choices": ["eu", "us"]}

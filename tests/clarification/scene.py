@@ -79,6 +79,8 @@ class Scene:
         self.seconds = 0.0
         self.said: list[str] = []
         self.at: dict[float, Callable[[], object]] = {}
+        self._refused: list[str] = []
+        self._refuse = exchange.report_each_once(self.root, self._refused.append)
         self._ids = 0
         self.controller = Controller(
             context.Context(
@@ -161,12 +163,10 @@ class Scene:
         return path
 
     def look(self) -> list[str]:
-        """Look for responses as a worker does; return what was refused."""
-        refused: list[str] = []
-        exchange.take_responses(
-            self.controller, self.root, refuse=exchange.report_once(self.root, refused.append)
-        )
-        return refused
+        """Look for responses as a worker does, which remembers what it refused; return that."""
+        self._refused.clear()
+        exchange.take_responses(self.controller, self.root, refuse=self._refuse, patience=5)
+        return [*self._refused]
 
     def state(self) -> str:
         with self.controller.store.read() as view:

@@ -647,3 +647,31 @@ def test_a_run_whose_supervisor_is_killed_goes_on_and_its_asks_are_kept(fake: Fa
     fake.approve_all()
     fake.resume()
     assert fake.lines() == ["A"]
+
+
+def test_files_of_the_protocol_that_a_tool_writes_make_the_task_wait(fake: Fake) -> None:
+    """B-R31, B-R32, B-R34: exit code 0 with a checkpoint that waits; the prompt has its state."""
+    fake.shell.agent("foreign.sh")
+    fake.play([Turn(text="I ask.", calls=(bash("./foreign.sh", name="toolu_A"),)), DONE, DONE])
+    fake.run(options=("--no-pause-on-approval",))
+    shown = fake.shell.json("show", fake.task)
+    assert shown["pause_reason"]["questions"][0]["text"] == "Which pattern?"
+    fake.resume("one for one")
+    prompt = fake.argv()[-1][-1]
+    assert "## RESUME FROM CLARIFICATION\n" in prompt
+    assert '"Session log analysis"' in prompt
+    assert "- Q1 (Which pattern?): one for one" in prompt
+    assert "Files created: file-watcher.spec.md, actor.ts" in prompt
+
+
+def test_files_of_the_protocol_that_cannot_be_read_pause_the_task(fake: Fake) -> None:
+    """B-R31: the session is not lost; a person can tell the agent what is wrong."""
+    broken = 'mkdir -p "$ADJOURN_STORE/checkpoints"; echo "{" > "$ADJOURN_STORE/checkpoints/$ADJOURN_TASK_ID.checkpoint.json"'
+    fake.play([Turn(text="I ask.", calls=(bash(broken, name="toolu_A"),)), DONE, DONE])
+    fake.run(options=("--no-pause-on-approval",))
+    shown = fake.shell.json("show", fake.task)
+    assert (shown["state"], shown.get("resumable", True)) == (
+        "paused",
+        True,
+    )
+    assert "a clarification that cannot be read" in fake.shell.adjourn("show", fake.task).out

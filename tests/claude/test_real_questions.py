@@ -155,3 +155,53 @@ def test_subagents_and_theirs_do_what_the_policy_lets_pass(real: Scene) -> None:
     assert (real.work / "here").exists()
     assert (real.work / "deeper").exists()
     assert real.calls() == dict.fromkeys(("toolu_T", "toolu_S", "toolu_U", "toolu_V"), "done")
+
+
+def test_what_its_tools_ask_makes_the_task_wait_and_its_session_is_told_the_answers(
+    real: Scene,
+) -> None:
+    """B-R31, B-R32, B-R34: as the resume prompt, in the same session; nothing is asked twice."""
+    real.let_pass('args = ["adjourn", "**"]')
+    asks = (
+        bash('adjourn ask "Which region?" --choice eu --choice us', name="toolu_A"),
+        bash('adjourn clarify "Who reviews @it?" --linger 0s', name="toolu_B"),
+    )
+    turns = [Turn(text="I ask.", calls=asks), Turn(text="I wait."), DONE]
+    with real.model(turns) as model:
+        real.run()
+        shown = real.shell.json("show", real.task)
+        assert (shown["state"], shown["pause_reason"]["type"]) == ("waiting", "input_required")
+        region, reviewer = shown["pause_reason"]["questions"]
+        real.shell.adjourn("answer", shown["asks"][0]["id"], "eu")
+        assert reviewer["question_id"] == "Q1"
+        assert real.resume("Ada").out == "All done.\n"
+    first, second = real.shell.runs(real.task)
+    assert first["provider_session_ref"] == second["provider_session_ref"]
+    before, after = history(model.asked[-2]), history(model.asked[-1])
+    assert after[: len(before)] == before
+    told = after[-1].decode()
+    assert "## RESUME FROM CLARIFICATION" in told
+    assert f"- {region['text']}: eu" in told
+    assert "- Q1 (Who reviews \\\\u0040it?): Ada" in told
+    assert "## Continue Work" in told
+
+
+def test_what_its_tools_asked_is_told_behind_a_call_at_which_its_session_had_stopped(
+    real: Scene,
+) -> None:
+    """B-R34, A-R45: the call first, which goes on without a prompt, and then the answers."""
+    real.let_pass('args = ["adjourn", "**"]')
+    turns = [
+        Turn(text="I ask.", calls=(bash('adjourn ask "Which region?"', name="toolu_A"),)),
+        Turn(text="I make it.", calls=(bash("echo B >> made.txt", name="toolu_B"),)),
+        Turn(text="Made."),
+        DONE,
+    ]
+    with real.model(turns) as model:
+        real.run()
+        question, call = sorted(real.asks(), key=lambda ask: ask["kind"], reverse=True)
+        real.shell.adjourn("answer", question["id"], "eu")
+        real.shell.adjourn("approve", call["id"])
+        assert real.resume().out.endswith("All done.\n")
+    assert real.lines() == ["B"]
+    assert b"- Which region?: eu" in history(model.asked[-1])[-1]

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.codex.scene import GATED, SCRIPTING_MODEL, Scene, outputs, patch, said, script, shell
+from tests.e2e.shell import ADJOURN
 from tests.model.script import ToolUse, Turn
 
 EXECUTE = ("--option", "on-approve=execute")
@@ -366,3 +367,27 @@ def test_a_text_for_a_session_that_was_done_goes_on_in_it(real: Scene) -> None:
     first, second = real.shell.runs(real.task)
     assert first["provider_session_ref"] == second["provider_session_ref"]
     assert second["resumed_from_run_id"] == first["run_id"]
+
+
+def test_what_its_tools_ask_makes_the_task_wait_and_its_thread_is_told_the_answers(
+    real: Scene,
+) -> None:
+    """B-R31, B-R32, B-R34: as the resume prompt, in the same thread."""
+    # Codex starts login shells, whose profile sets PATH
+    (real.home / ".profile").write_text(f"PATH={ADJOURN.parent}:$PATH\n")
+    real.allow('[[rule]]\nargs = ["adjourn", "**"]\naction = "auto"\noutside_sandbox = true\n')
+    ask = shell('adjourn ask "Which region?"', name="call_A")
+    clarify = shell('adjourn clarify "Who reviews it?" --linger 0s', name="call_B")
+    turns = [Turn(calls=(ask,)), Turn(calls=(clarify,)), Turn(text="I wait."), DONE]
+    with real.model(turns) as model:
+        real.run()
+        shown = real.shell.json("show", real.task)
+        assert (shown["state"], shown["pause_reason"]["type"]) == ("waiting", "input_required")
+        real.shell.adjourn("answer", shown["asks"][0]["id"], "eu")
+        assert real.resume("Ada").out == "All done.\n"
+    first, second = real.shell.runs(real.task)
+    assert first["provider_session_ref"] == second["provider_session_ref"]
+    told = str(said(model.asked[-1])[-1])
+    assert "## RESUME FROM CLARIFICATION" in told
+    assert "- Which region?: eu" in told
+    assert "- Q1 (Who reviews it?): Ada" in told

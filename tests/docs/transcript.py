@@ -13,6 +13,7 @@ _LOOSE = (
     (re.compile(r"\b(?:now|\d+(?:\.\d+)?[smhd](?: \d+[smhd])? ago)\b"), "<ago>"),
     (re.compile(r"\b\d+(?:\.\d+)?[smhd](?: \d+[smhd])?(?=[\s,;]|$)"), "<span>"),
     (re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{16})\b"), "<digest>"),
+    (re.compile(r"\bsha256([ :])[0-9a-f]{8}\b"), r"sha256\1<digest>"),
     (re.compile(r"\bpid \d+"), "pid <number>"),
     (re.compile(r"[\d,]+ bytes"), "<number> bytes"),
     (re.compile(r" {2,}"), "  "),

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -30,7 +31,9 @@ class Terminal:
         columns: int = 100,
         rows: int = 200,
         env: dict[str, str] | None = None,
+        program: str = str(ADJOURN),
     ) -> None:
+        self._program = program
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self.raw = b""
@@ -40,7 +43,12 @@ class Terminal:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
-            self._become(shell, words, {"TERM": "xterm-256color"} | (env or {}), mask=before)
+            self._become(
+                shell,
+                words,
+                {"TERM": "xterm-256color", "ADJOURN_PROMPT": "0"} | (env or {}),
+                mask=before,
+            )
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
@@ -56,7 +64,7 @@ class Terminal:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.chdir(shell.place)
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            os.execve(ADJOURN, [str(ADJOURN), *words], shell.environment | env)
+            os.execve(self._program, [self._program, *words], shell.environment | env)
         finally:
             os._exit(127)
 
@@ -72,6 +80,12 @@ class Terminal:
         """Wait until something was printed."""
         assert self._until(lambda: text in self.raw.decode(errors="replace"), SECONDS), (
             f"{text!r} not in {self.raw!r}"
+        )
+
+    def sees_match(self, pattern: bytes, *, after: int = 0) -> None:
+        """Wait until something like that was printed behind a place."""
+        assert self._until(lambda: re.search(pattern, self.raw[after:]) is not None, SECONDS), (
+            self.raw[after:]
         )
 
     def shows(self, text: str) -> None:

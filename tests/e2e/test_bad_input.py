@@ -68,24 +68,6 @@ def test_a_strange_id_is_not_found(occupied: Shell, name: str) -> None:
     assert len(occupied.inbox()) == 2
 
 
-def test_an_id_of_another_kind_is_called_what_it_is(occupied: Shell) -> None:
-    """Both are in the tables, and look alike."""
-    for ask in occupied.inbox():
-        for verb in BY_TASK:
-            told = occupied.adjourn(*verb, ask["id"][:8], expect=3)
-            assert (
-                f"{ask['id'][:8]} is an ask, and no task\n  try: adjourn show {ask['task_id']}"
-                in told.err
-            )
-        for verb in BY_ASK:
-            told = occupied.adjourn(*verb, ask["task_id"], expect=3)
-            assert (
-                f"{ask['task_id']} is a task, and no ask\n  try: adjourn show {ask['task_id']}"
-                in told.err
-            )
-    assert len(occupied.inbox()) == 2
-
-
 @pytest.mark.one_machine("a database is there before adjourn is")
 def test_a_strange_id_in_a_store_that_is_not_there_makes_none(shell: Shell) -> None:
     for verb in ("show", "approve", "resume", "wait", "logs"):

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -56,7 +57,7 @@ def test_a_refused_response_is_told_and_changes_nothing(shell: Shell) -> None:
     assert "is refused" in told.err
     assert "takes one of: one, many" in told.err
     assert shell.state(task) == "waiting"
-    assert shell.adjourn("inbox").err == "", "once is enough"
+    assert "is refused" in shell.adjourn("inbox").err, "as long as it is waited for"
     assert "the response file is not taken: ask " in shell.adjourn("show", task).out
     assert (
         "the response file is not taken: ask "
@@ -268,3 +269,91 @@ def test_a_request_that_makes_no_sense_asks_nobody(shell: Shell, words: str, why
     failed = shell.adjourn("run", "--", "sh", "-c", f"{words}; test $? = 2")
     assert why in failed.err
     assert shell.inbox() == []
+
+
+BROKEN = {
+    "yaml": ("agent_id: [", "it is not whole: "),
+    "signal": ("agent_id: {task}\nresponses: []\n", "it is not whole: it has no resume_signal"),
+    "false": ("agent_id: {task}\nresume_signal: false\n", "resume_signal is false, not true"),
+    "elsewhere": ("anything", "its checkpoint names {path}, and adjourn reads {ours} only"),
+}
+
+
+@pytest.mark.parametrize("way", BROKEN)
+def test_a_response_that_cannot_be_used_is_named_by_inbox_resume_show_and_worker(
+    shell: Shell, way: str
+) -> None:
+    """B-R4, B-R28, B-R31: nobody waits for a task that has its answer in the wrong place."""
+    shell.agent("foreign.sh")
+    other = shell.place / "other.response.yaml"
+    named = f'"readClarificationFrom": "{other}", "nextPhase"'
+    change = f's|"nextPhase"|{named}|' if way == "elsewhere" else ""
+    script = shell.script(
+        f"./foreign.sh; sed -i '{change}' \"$ADJOURN_STORE\"/checkpoints/*; exit 0"
+    )
+    task = shell.json("run", "--", script, expect=10)["task_id"]
+    ours = shell.store / "clarifications" / f"{task}.response.yaml"
+    content, why = BROKEN[way]
+    path = other if way == "elsewhere" else ours
+    path.write_text(content.format(task=task))
+    os.utime(path, (1, 1))  # nobody writes to it any more
+    why = why.format(path=path, ours=ours)
+    for words in (("inbox",), ("inbox", "--output", "json"), ("show", task)):
+        assert f"the response for {task} is refused: {why}" in shell.adjourn(*words).err
+    assert why in shell.adjourn("show", task).out
+    assert why in shell.adjourn("resume", task, expect=10).err
+    worker = shell.adjourn("worker", "--once")
+    assert f"the response for {task} is refused: {why}" in worker.out + worker.err
+
+
+def test_the_files_of_a_clarification_are_in_show_the_manifest_and_the_pause_file(
+    shell: Shell,
+) -> None:
+    """B-R28: request, response and checkpoint, with the agent and the moment."""
+    paused = shell.json("run", "--", *researcher(shell), expect=10)
+    task, files = paused["task_id"], paused["clarification"]
+    assert files["agent_id"] == task
+    assert files["timestamp"].startswith("20")
+    assert Path(files["clarification_path"]).read_text().startswith("[CLARIFICATION_NEEDED]")
+    left = msgspec.json.decode(Path(files["checkpoint_path"]).read_bytes())
+    assert left["clarificationRequestId"] == files["request_id"]
+    assert left["resumeInstructions"]["readClarificationFrom"] == files["response_path"]
+    assert shell.json("show", task)["clarification"] == files
+    pause = msgspec.json.decode((shell.store / "session" / "pause.json").read_bytes())
+    assert pause["clarification"] == files
+    shown = shell.adjourn("show", task).out
+    assert all(
+        files[f"{name}_path"] in shown for name in ("clarification", "response", "checkpoint")
+    )
+    shell.adjourn("resume", task, "--answer", "Q1=a", "--answer", "Q2=many", "--answer", "Q3=b")
+    assert "clarification" not in shell.json("show", task)
+
+
+def test_checkpoints_are_as_their_published_schema_says(shell: Shell) -> None:
+    """B-R47: printed by the program, anywhere, and the same as in the reference."""
+    schema = msgspec.json.decode(shell.adjourn("clarify", "--schema").raw)
+    page = Path(__file__).parents[2] / "docs" / "reference" / "checkpoint.schema.json"
+    assert schema == msgspec.json.decode(page.read_bytes())
+    paused = shell.json("run", "--", *researcher(shell), expect=10)
+    left = msgspec.json.decode(Path(paused["clarification"]["checkpoint_path"]).read_bytes())
+    assert problems_of(left, schema, schema) == []
+    assert problems_of({**left, "workState": 1}, schema, schema) != []
+    assert problems_of({"agentId": "x"}, schema, schema) != []
+
+
+def problems_of(value: Any, rule: Any, schema: Any) -> list[str]:
+    """Return what breaks a schema, as far as the words go that the published one uses."""
+    if "$ref" in rule:
+        return problems_of(value, schema["$defs"][rule["$ref"].rpartition("/")[2]], schema)
+    known = {"$schema", "$defs", "title", "description", "default", "type", "properties"}
+    known |= {"required", "items", "anyOf"}
+    assert rule.keys() <= known, rule.keys() - known
+    types = {"object": dict, "array": list, "string": str, "integer": int}
+    if "type" in rule and not isinstance(value, types[rule["type"]]):
+        return [f"{value!r} is no {rule['type']}"]
+    found = [f"{name} is missing" for name in rule.get("required", ()) if name not in value]
+    for name, inner in rule.get("properties", {}).items():
+        found += problems_of(value[name], inner, schema) if name in value else []
+    for item in value if "items" in rule else ():
+        found += problems_of(item, rule["items"], schema)
+    return found

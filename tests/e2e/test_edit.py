@@ -39,7 +39,7 @@ def test_what_the_editor_leaves_is_what_runs(shell: Shell) -> None:
     done = shell.adjourn(
         "approve", ask_of(manifest), "--edit", env=editing("sed -i s/prod/staging/")
     )
-    assert '2  "staging"' in done.out
+    assert "staging" in next(row for row in done.out.splitlines() if row.startswith("    $ "))
     shell.adjourn("resume", manifest["task_id"])
     assert shell.lines("effects") == [f"{shell.place}: apply staging"]
     history = kinds(shell, manifest["task_id"])

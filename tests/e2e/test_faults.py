@@ -1,12 +1,15 @@
 """Stores that cannot be used: a sentence, the right exit code, nothing written, nothing lost."""
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from adjourn.core.backoff import pause_before_try
+from adjourn.core.task import TRIES
 from tests.contract.disks import fill, make_read_only, shell_on_small_disk
 from tests.e2e.shell import ADJOURN, Done, Shell
 from tests.needs import missing, needs
@@ -307,3 +310,20 @@ def test_files_that_were_deleted_by_hand_cost_only_themselves(shell: Shell) -> N
     shell.adjourn("logs", manifest["task_id"])
     shell.line(manifest["resume_hint"])
     assert shell.lines("effects") == ["done with approved"]
+
+
+def test_a_program_that_somebody_is_writing_is_tried_again(shell: Shell) -> None:
+    """C-R12: it provably did not start. Three tries, over at least half a minute."""
+    assert sum(pause_before_try(tries) for tries in range(1, TRIES)) >= 30
+    tool = shell.place / "tool"
+    shutil.copy("/bin/true", tool)
+    with tool.open("r+b"):
+        process = shell.start("run", "--", "./tool")
+        assert process.stderr
+        said = process.stderr.readline().decode()
+        assert "Text file busy; it is tried again in 10 s" in said
+        task = shell.json("tasks")["tasks"][0]
+        assert (task["state"], task["runs"]) == ("queued", 1)
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert [run["state"] for run in shell.runs(task["task_id"])] == ["failed", "succeeded"]

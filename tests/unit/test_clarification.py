@@ -304,7 +304,7 @@ def test_a_checkpoint_says_its_own_size_and_reads_back() -> None:
 
 def test_the_prompt_has_its_sections_in_order() -> None:
     """B-R32."""
-    prompt = resume_prompt(read_checkpoint(json.dumps(SAMPLE).encode()), {"Q1": "one for one"})
+    prompt = resume_prompt(read_checkpoint(json.dumps(SAMPLE).encode()), "- Q1: one for one")
     parts = [
         "## RESUME FROM CLARIFICATION",
         "You were waiting for clarification and checkpointed your state.",

@@ -77,7 +77,7 @@ def test_an_end_names_the_approved_calls_that_were_never_made() -> None:
 
 def test_a_pause_shows_what_would_run_and_how_to_go_on() -> None:
     text = told("run_waiting", a_scene(), run=1)
-    assert '0  "./deploy.sh"' in text
+    assert "$ ./deploy.sh" in text
     assert text.endswith("Go on with: adjourn -c cp --approve tc_1")
 
 

@@ -57,7 +57,7 @@ def test_a_surface_shows_a_call_a_task_and_a_plan_without_the_command_line() -> 
     text = [row for row in shown if not row.startswith("<div>")]
     page = [row for row in shown if row.startswith("<div>")]
     assert modules == "[]"
-    assert '    0  "./deploy.sh"' in text
+    assert "    $ ./deploy.sh" in text
     assert "Paused: 1 thing to settle  (task task-a)" in text
     assert "Approve with: [approve ask-a]" in text
     assert "  agent │ <b>trust me</b>" in text
@@ -65,4 +65,4 @@ def test_a_surface_shows_a_call_a_task_and_a_plan_without_the_command_line() -> 
     assert len(page) == len(text)
     assert any('<span class="waiting">approval</span>' in row for row in page)
     assert any('<span class="agent_words">agent │ &lt;b&gt;' in row for row in page)
-    assert any('<span class="code">0  &quot;./deploy.sh&quot;</span>' in row for row in page)
+    assert any('<span class="code">$ ./deploy.sh</span>' in row for row in page)

@@ -4,6 +4,7 @@ A response is taken once, and completely or not at all.
 """
 
 import os
+import time
 from collections.abc import Callable
 from hashlib import sha256
 
@@ -18,12 +19,13 @@ from adjourn.core.clarification import (
     Refusal,
     checkpoint_of,
     encoded_checkpoint,
+    formatted_answers,
     formatted_questions,
     read_checkpoint,
     replies_to,
     resume_prompt,
 )
-from adjourn.core.errors import AdjournError, Conflict, Misuse, StoreProblem
+from adjourn.core.errors import AdjournError, Conflict, Misuse, NotFound, StoreProblem
 from adjourn.core.kept_documents import CHECKPOINT, CLARIFICATION, RESPONSE
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Run, Task
@@ -37,19 +39,26 @@ Refuse = Callable[[Refusal], None]
 # --- responses come in ----------------------------------------------------------------------------
 
 
-def take_responses(controller: Controller, root: str, *, refuse: Refuse) -> list[str]:
+def take_responses(
+    controller: Controller, root: str, *, refuse: Refuse, patience: float = 0.0
+) -> list[str]:
     """Give the answers in all response files to their asks; return the tasks that got theirs."""
+    for task_id in protocol_files.tasks_with_other_response(root):
+        _refuse_other_response(controller, root, task_id, refuse)
     return [
         task_id
         for task_id in protocol_files.tasks_with_response(root)
-        if take_response(controller, root, task_id, refuse=refuse)
+        if take_response(controller, root, task_id, refuse=refuse, patience=patience)
     ]
 
 
-def take_response(controller: Controller, root: str, task_id: str, *, refuse: Refuse) -> bool:
+def take_response(
+    controller: Controller, root: str, task_id: str, *, refuse: Refuse, patience: float
+) -> bool:
     """Give the answers in a task's response file to its asks; return whether it got them now.
 
-    A file that is not complete yet is left for the next time. One that is wrong is refused.
+    One that is wrong is refused. So is one that is not complete, if nobody wrote to it for so many
+    seconds; until then it is left for the next time.
     """
     digest = b""
     try:
@@ -71,7 +80,11 @@ def take_response(controller: Controller, root: str, task_id: str, *, refuse: Re
         if not controller.asks.respond(task_id, replies_to(response, asks), digest=digest, by=by):
             return False
     except NotYet as reason:
-        log.say(f"the response for {visible(task_id)} is not whole yet: {reason}")
+        if _age(protocol_files.response_path(root, task_id)) < patience:
+            log.say(f"the response for {visible(task_id)} is not whole yet: {reason}")
+        else:
+            why = f"it is not whole: {reason}"
+            refuse(Refusal(task_id=task_id, digest=digest.hex(), why=why))
         return False
     except StoreProblem:
         raise
@@ -83,11 +96,56 @@ def take_response(controller: Controller, root: str, task_id: str, *, refuse: Re
     return True
 
 
-def report_once(root: str, say: Callable[[str], None]) -> Refuse:
-    """Return a `refuse` that reports each refused response once, however often it is read."""
+def _age(path: str) -> float:
+    """Return how many seconds ago a file was written to."""
+    try:
+        return time.time() - os.lstat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+def _refuse_other_response(controller: Controller, root: str, task_id: str, refuse: Refuse) -> None:
+    """Refuse a response that lies where only the checkpoint of its agent says."""
+    path = protocol_files.read_other_response(root, task_id)
+    try:
+        with controller.store.read() as view:
+            is_waiting = view.task(task_id).state is TaskState.WAITING
+    except NotFound:
+        is_waiting = False
+    if path is None or not is_waiting or not os.path.lexists(path):
+        return
+    expected = protocol_files.response_path(root, task_id)
+    why = f"its checkpoint names {visible(path)}, and adjourn reads {visible(expected)} only"
+    refuse(Refusal(task_id=task_id, digest=sha256(os.fsencode(path)).hexdigest(), why=why))
+
+
+def report_refusals(controller: Controller, root: str, say: Callable[[str], None]) -> Refuse:
+    """Return a `refuse` that reports what waits for a better response each time it is asked.
+
+    What nobody waits for is reported once.
+    """
 
     def refuse(refusal: Refusal) -> None:
-        if protocol_files.write_refusal(root, refusal):
+        is_new = protocol_files.write_refusal(root, refusal)
+        try:
+            with controller.store.read() as view:
+                is_waiting = view.task(refusal.task_id).state is TaskState.WAITING
+        except NotFound:
+            is_waiting = False
+        if is_new or is_waiting:
+            say(refusal.sentence)
+
+    return refuse
+
+
+def report_each_once(root: str, say: Callable[[str], None]) -> Refuse:
+    """Return a `refuse` that reports each refused response once, however often it is read."""
+    reported: set[Refusal] = set()
+
+    def refuse(refusal: Refusal) -> None:
+        protocol_files.write_refusal(root, refusal)
+        if refusal not in reported:
+            reported.add(refusal)
             say(refusal.sentence)
 
     return refuse
@@ -101,7 +159,8 @@ def why_refused(root: str, task_id: str) -> str | None:
             protocol_files.response_path(root, task_id), largest=protocol_files.LARGEST
         )
         if found is None:
-            return None
+            other = protocol_files.read_other_response(root, task_id)
+            return noted.why if noted and other and os.path.lexists(other) else None
         if noted and noted.digest == sha256(found.content).hexdigest():
             return noted.why
         protocol_files.response_of(found.content, task_id=task_id)
@@ -164,6 +223,7 @@ def close_run(controller: Controller, root: str, task: Task) -> None:
             protocol_files.needed_path,
             protocol_files.response_path,
             protocol_files.refused_path,
+            protocol_files.other_response_path,
         )
         protocol_files.remove(*(path_of(root, task.id) for path_of in kinds))
         return
@@ -173,6 +233,8 @@ def close_run(controller: Controller, root: str, task: Task) -> None:
         clarification = CLARIFICATION.read(view, task.id)
         if clarification is None or not any(view.ask(ask).is_open for ask in clarification.asks):
             return
+        checkpoint = CHECKPOINT.read(view, task.id)
+    _note_other_response(root, task.id, checkpoint)
     # Most runs wait for no clarification, and the patterns of the redactor are slow to compile
     from adjourn.settings.config import open_redactor
 
@@ -181,6 +243,22 @@ def close_run(controller: Controller, root: str, task: Task) -> None:
     log.say(log.QUESTION)
     for line in formatted_questions(clarification.request.questions):
         log.say(redactor.text(line))
+
+
+def _note_other_response(root: str, task_id: str, checkpoint: bytes | None) -> None:
+    """Remember where an agent expects its response, if that is not where adjourn reads it."""
+    try:
+        kept = read_checkpoint(checkpoint) if checkpoint else Checkpoint(agent_id=task_id)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return
+    named, ours = (
+        kept.resume_instructions.read_clarification_from,
+        protocol_files.response_path(root, task_id),
+    )
+    if named and os.path.realpath(named) != os.path.realpath(ours):
+        protocol_files.write_other_response(root, task_id, named)
+    else:
+        protocol_files.remove(protocol_files.other_response_path(root, task_id))
 
 
 # --- answers go out with the next run -------------------------------------------------------------
@@ -196,7 +274,7 @@ def prompt_of(controller: Controller, task_id: str) -> str | None:
         checkpoint = read_checkpoint(kept) if kept else Checkpoint(agent_id=task_id)
     except msgspec.DecodeError:
         checkpoint = Checkpoint(agent_id=task_id)
-    return resume_prompt(checkpoint, answers)
+    return resume_prompt(checkpoint, formatted_answers(answers))
 
 
 def prepare_run(controller: Controller, root: str, run: Run, *, place: str) -> dict[str, str]:

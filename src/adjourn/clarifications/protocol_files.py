@@ -15,8 +15,13 @@ from adjourn.core.clarification import (
     Response,
     read_checkpoint,
 )
+from adjourn.core.documents import ClarificationDoc
 from adjourn.core.errors import Misuse
+from adjourn.core.scene import Scene
+from adjourn.core.text.when import stamp
 from adjourn.system.files import (
+    OTHER_RESPONSE,
+    RESPONSE,
     checkpoint_path,
     clarifications_directory,
     private_directory,
@@ -27,7 +32,6 @@ from adjourn.system.yaml import NotYet
 
 LARGEST = 1 << 20
 _LARGEST_CHECKPOINT = 16 << 20
-_ENDING = ".response.yaml"
 
 
 def needed_path(root: str, task_id: str) -> str:
@@ -37,12 +41,48 @@ def needed_path(root: str, task_id: str) -> str:
 
 def response_path(root: str, task_id: str) -> str:
     """Return where the response to a task's request is expected."""
-    return os.path.join(clarifications_directory(root), f"{task_id}{_ENDING}")
+    return os.path.join(clarifications_directory(root), f"{task_id}{RESPONSE}")
 
 
 def refused_path(root: str, task_id: str) -> str:
     """Return where the reason lies for which a task's response was refused."""
     return os.path.join(clarifications_directory(root), f"{task_id}.refused.json")
+
+
+def other_response_path(root: str, task_id: str) -> str:
+    """Return where it is noted that a task's checkpoint names another place for its response."""
+    return os.path.join(clarifications_directory(root), f"{task_id}{OTHER_RESPONSE}")
+
+
+def write_other_response(root: str, task_id: str, path: str) -> None:
+    """Note where else an agent expects the response; where that fails, nobody is told."""
+    with suppress(OSError, ValueError):
+        private_directory(clarifications_directory(root))
+        write_whole(other_response_path(root, task_id), os.fsencode(path))
+
+
+def read_other_response(root: str, task_id: str) -> str | None:
+    """Return where else an agent expects its response, if it does."""
+    try:
+        found = read_owned(other_response_path(root, task_id), largest=LARGEST)
+    except Misuse:
+        return None
+    return os.fsdecode(found.content) if found and b"\0" not in found.content else None
+
+
+def clarification_doc(root: str, scene: Scene) -> ClarificationDoc | None:
+    """Say where the files of a task's clarification are, if it waits for one."""
+    asked, task_id = scene.clarification, scene.task.id
+    if asked is None:
+        return None
+    return ClarificationDoc(
+        agent_id=task_id,
+        request_id=asked.id,
+        timestamp=stamp(asked.asked_at),
+        clarification_path=needed_path(root, task_id),
+        response_path=response_path(root, task_id),
+        checkpoint_path=checkpoint_path(root, task_id),
+    )
 
 
 def write_request(root: str, task_id: str, clarification: Clarification) -> None:
@@ -104,17 +144,26 @@ def remove(*paths: str) -> None:
 
 def remove_all(root: str, task_id: str) -> None:
     """Remove every file of a task's clarifications."""
-    kinds = (needed_path, response_path, refused_path, checkpoint_path)
+    kinds = (needed_path, response_path, refused_path, other_response_path, checkpoint_path)
     remove(*(path_of(root, task_id) for path_of in kinds))
 
 
 def tasks_with_response(root: str) -> list[str]:
     """Return the tasks that have a response file."""
+    return _tasks_with(root, RESPONSE)
+
+
+def tasks_with_other_response(root: str) -> list[str]:
+    """Return the tasks whose checkpoints name another place for the response."""
+    return _tasks_with(root, OTHER_RESPONSE)
+
+
+def _tasks_with(root: str, ending: str) -> list[str]:
     try:
         names = os.listdir(clarifications_directory(root))
     except OSError:
         return []
-    return sorted(name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING))
+    return sorted(name.removesuffix(ending) for name in names if name.endswith(ending))
 
 
 def response_of(content: bytes, *, task_id: str) -> Response:

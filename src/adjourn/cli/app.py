@@ -110,6 +110,18 @@ class Verbs(click.Group):
             )
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Return the verbs that begin so, each with what it does, without importing them."""
+        # Only the shell asks for it
+        from click.shell_completion import CompletionItem
+
+        verbs = [
+            CompletionItem(name, help=does)
+            for name, does in VERBS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of verbs without importing them."""
         del ctx

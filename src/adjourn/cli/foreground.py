@@ -14,7 +14,7 @@ import msgspec
 
 from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
-from adjourn.cli.terminal import print_exactly
+from adjourn.cli.terminal import flush, print_exactly
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.errors import (
@@ -36,7 +36,7 @@ from adjourn.settings.config import has_config
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.supervision.workspace_notes import note_left
 from adjourn.system.poll import deferred_signals
-from adjourn.views.block import Block, change_text, lay_out
+from adjourn.views.block import Block, Span, change_text, lay_out, line
 from adjourn.wiring import has_worker
 from adjourn.wiring.controller import open_controller
 from adjourn.wiring.supervisor import open_supervisor
@@ -68,9 +68,7 @@ def supervising(session: Session) -> Generator[tuple[Controller, Supervisor], No
     controller, supervisor = open_supervisor(session.root)
 
     def warn(run: Run, why: str) -> None:
-        session.warn(
-            f"adjourn: run {run.id} is held back: {prose(why)}; it goes on once the machine can"
-        )
+        session.warn(f"adjourn: run {run.id} is held back: {prose(why)}; nothing of it is lost")
 
     supervisor.on_shortage = warn
     try:
@@ -114,6 +112,33 @@ def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task
         screen.close()
 
 
+def run_until_settled(
+    session: Session, controller: Controller, supervisor: Supervisor, task: Task
+) -> int:
+    """Run a task and print how it stands; a person at this terminal may settle its asks at once.
+
+    Then it goes on, as often as that happens. Return the exit code for how it stands in the end.
+    """
+    while True:
+        code = report(session, controller, run_to_the_end(session, supervisor, task))
+        if code != exits.PAUSED or not _is_settled_here(session, controller, task):
+            return code
+        by = session.principal(controller.decisions)
+        task = controller.tasks.resume(task.id, by=by, supervisor=supervisor.name)
+
+
+def _is_settled_here(session: Session, controller: Controller, task: Task) -> bool:
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    # Only at a terminal, and only if it paused
+    from adjourn.cli.verbs._settling import can_settle_here, settle_task_here
+
+    if not can_settle_here(session, session.principal(controller.decisions)):
+        return False
+    flush()
+    return settle_task_here(session, controller, task)
+
+
 def report(session: Session, controller: Controller, task: Task) -> int:
     """Write the manifest of a pause, print how the task stands, and return the exit code for it."""
     with naming(session, task):
@@ -130,7 +155,7 @@ def report(session: Session, controller: Controller, task: Task) -> int:
         with controller.store.read() as view:
             spent = time_spent(view.events(task.id))
         took = time_words(spent, now=controller.now())
-        session.print(f"Completed: {took}  (task {scene.task.id})")
+        session.show([line(f"Completed: {took}  (task ", Span(scene.task.id, "id"), ")")])
         if plan := scene.task.spec.plan:
             session.print(f"Then: {session.commands('execute', plan)}")
     return EXIT_CODES[scene.task.state]

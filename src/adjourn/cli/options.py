@@ -16,7 +16,7 @@ from adjourn.views.block import lines
 
 Verb = Callable[..., int | None]
 
-_COMMON = frozenset({"store", "key_file", "output", "verbose"})
+_COMMON = frozenset({"store", "key_file", "output", "full_ids", "verbose"})
 
 
 def verb(
@@ -37,12 +37,14 @@ def verb(
             store: str | None,
             key_file: str | None,
             output: str,
+            full_ids: bool,
             verbose: bool,
             **options: Any,
         ) -> int | None:
             session.given_store = store
             session.wants_json = output == "json"
             session.verbose = verbose
+            session.full_ids = full_ids
             session.prints_whole = prints_whole
             if key_file is not None:
                 take_key_file(key_file)
@@ -52,7 +54,7 @@ def verb(
                 session.find_root()
             return function(session, *args, **options)
 
-        wrapped = _verbose(_output(_key_file(_store(click.pass_obj(run)))))
+        wrapped = _verbose(_full_ids(_output(_key_file(_store(click.pass_obj(run))))))
         decorator: Callable[[Verb], click.Command] = click.command(
             name, add_help_option=False, **settings
         )
@@ -112,6 +114,15 @@ def bare_verb(name: str) -> Callable[[Verb], click.Command]:
     return decorate
 
 
+def resuming(function: Verb) -> Verb:
+    """Let a reply be followed by a resume of its task."""
+    resume = click.option(
+        "--resume", is_flag=True, help="Then go on with the task, here in the foreground."
+    )
+    resumed: Verb = resume(function)
+    return resumed
+
+
 def signable(function: Verb) -> Verb:
     """Let a reply be signed with a key, and be saved instead of recorded."""
     sign = click.option(
@@ -142,6 +153,7 @@ _output = click.option(
     default="text",
     help="How to answer: for people, or one JSON document on stdout.",
 )
+_full_ids = click.option("--full-ids", is_flag=True, help="Print ids with all their characters.")
 _verbose = click.option(
     "--verbose",
     is_flag=True,
@@ -175,6 +187,46 @@ class AnyOf(click.Choice[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name."""
         return value if value in self.choices else super().convert(value, param, ctx)
+
+
+class ThingName(click.ParamType[str]):
+    """What a person calls a task or an ask: an id, a beginning of one, `@N` or `last`.
+
+    The shell completes ids, with what each is.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name; for a row of the last list, the id that it has."""
+        del param
+        text = str(value)
+        session = ctx.find_object(Session) if ctx else None
+        if not text.startswith("@") or session is None or (ctx and ctx.resilient_parsing):
+            return text
+        # Only at a terminal, and only by those who want it
+        from adjourn.cli.named_rows import find_row
+
+        row = find_row(text)
+        session.row_stores.append(row.store)
+        if row.digest:
+            session.row_digests[row.id] = row.digest
+        return row.id
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[Any]:
+        """Return the ids that begin so, each with what it is."""
+        del param
+        # Only the shell asks for it
+        from adjourn.cli.completed_ids import completed_ids
+
+        session = ctx.find_object(Session)
+        return completed_ids(session, ctx, self.name, incomplete) if session else []
+
+
+ASK_NAME, TASK_NAME = ThingName("ask"), ThingName("task")
 
 
 class Duration(click.ParamType[int]):

@@ -10,10 +10,10 @@ from typing import TextIO
 from adjourn.cli.terminal import print_exactly, print_warning, printed, speak_utf8
 from adjourn.controller.decisions import Decisions
 from adjourn.core.ask import Principal
-from adjourn.core.errors import AdjournError, NotFound, NothingRecorded, StoreRefused
+from adjourn.core.errors import AdjournError, Misuse, NotFound, NothingRecorded, StoreRefused
 from adjourn.core.text.render import Cut, prose
 from adjourn.process.ancestry import enclosing_run
-from adjourn.views.block import Block, CommandBlock, Commands, cut_of, lines
+from adjourn.views.block import Block, CommandBlock, Commands, Line, Span, cut_of, lines
 from adjourn.wiring import find_root, has_responses, open_decisions
 
 TYPE_CHECKING = False
@@ -36,6 +36,7 @@ class Session:
     def __init__(self, *, wants_json: bool) -> None:
         self.wants_json = wants_json
         self.verbose = False
+        self.full_ids = False
         self.shows_all = False  # values and lists are not cut
         self.is_copy = True  # what it prints as JSON may be kept by others: secrets are taken out
         self.prints_whole = False  # its text is what a person decides on, or asked for exactly
@@ -43,6 +44,9 @@ class Session:
         self.given_store: str | None = None
         self.root = ""  # the store's directory, once it was found
         self.is_elsewhere = False  # whether it is another one than the nearest
+        # Of rows that were named by `@N`: their stores, and the calls that were shown of asks
+        self.row_stores: list[str] = []
+        self.row_digests: dict[str, str] = {}
         self._store: Store | None = None  # the one that was opened last
         self._redactor: Redactor | None = None
 
@@ -54,13 +58,31 @@ class Session:
         With a start, it is from then on named in commands if another one is nearest from here.
         """
         named = self.given_store or os.environ.get("ADJOURN_STORE")
+        rows = set(self.row_stores)
+        if len(rows) > 1:
+            raise Misuse(
+                f"these rows are of several stores: {', '.join(sorted(rows))}",
+                way_out="name those of one store at a time",
+            )
+        if rows and not named:
+            self.change_root(*rows)
+            return
         found = find_root(named, start=start)
+        if rows and os.path.realpath(found) not in rows:
+            raise Misuse(
+                f"that row is of the store {rows.pop()}, and another one is named",
+                way_out="adjourn inbox",
+            )
         if start and found != self.root:
             self.given_store = found
         self.root = found
 
     def change_root(self, root: str) -> None:
-        """Work on another store from now on; commands that are printed name it."""
+        """Work on a store of this user; commands that are printed name it if it is not here."""
+        here = find_root(None)
+        if os.path.realpath(here) == os.path.realpath(root):
+            self.root = here
+            return
         self.root = self.given_store = root
         self.is_elsewhere = True
 
@@ -104,6 +126,7 @@ class Session:
 
     def settle(self, controller: "Controller") -> None:
         """Settle the runs whose supervisor is gone, and take the answers that lie in files."""
+        self._store = controller.store
         if settled := controller.runs.recover():
             # Seldom: supervisors do not die often
             from adjourn.clarifications.exchange import close_run
@@ -113,10 +136,10 @@ class Session:
                 self.write_manifest(controller.scene(task.id))
         if has_responses(self.root):
             # Seldom: most answers are given to a verb
-            from adjourn.clarifications.exchange import report_once, take_responses
+            from adjourn.clarifications.exchange import report_refusals, take_responses
 
-            refuse = report_once(
-                self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}")
+            refuse = report_refusals(
+                controller, self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}")
             )
             # A copy can be looked at; whoever wants to change it is told
             with suppress(StoreRefused):
@@ -161,7 +184,28 @@ class Session:
     def commands(self) -> Commands:
         """What writes command lines of this very program on this very store."""
         program = _program(sys.argv[0], os.environ.get("PATH", ""))
-        return Commands(program, self.root if self.given_store else None)
+        store = self.root if self.given_store else None
+        return Commands(program, store, shorten=self.name_of if self.shortens_ids else str)
+
+    @property
+    def shortens_ids(self) -> bool:
+        """Whether a person reads what is printed; others may keep it, and get all of each id."""
+        return not (self.full_ids or self.wants_json) and sys.stdout.isatty()
+
+    def name_of(self, identifier: str) -> str:
+        """Return the beginning of a task's or an ask's id that names nothing else in the store."""
+        # Only at a terminal (bench start)
+        from adjourn.views.call import unique_name
+
+        if self._store is None:
+            return identifier
+        try:
+            with self._store.read() as view:
+                return unique_name(
+                    lambda text: {*view.tasks_like(text), *view.asks_like(text)}, identifier
+                )
+        except AdjournError:  # it is closed, or just being read
+            return identifier
 
     def commands_for(self, root: str) -> Commands:
         """Return what writes command lines for any store."""
@@ -181,7 +225,18 @@ class Session:
 
     def show(self, blocks: Sequence[Block]) -> None:
         """Print blocks to stdout, in rows that fit the terminal and in colour where that helps."""
+        if self.shortens_ids:
+            blocks = [self._with_names(block) for block in blocks]
         print_exactly(self._copied(printed(blocks, sys.stdout), sys.stdout))
+
+    def _with_names(self, block: Block) -> Block:
+        """Return a line with the ids in it shortened."""
+        if not isinstance(block, Line) or all(span.role != "id" for span in block.spans):
+            return block
+        spans = [
+            Span(self.name_of(span.text)) if span.role == "id" else span for span in block.spans
+        ]
+        return Line(tuple(spans), block.may_break)
 
     def warn(self, text: str) -> None:
         """Print to stderr, in rows that fit the terminal."""

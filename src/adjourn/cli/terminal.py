@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from adjourn.core.text.render import clipped, wrap
+from adjourn.system.poll import Poll
 from adjourn.views.block import CUSTOMARY_COLUMNS, Block, Line, change_text, lay_out
 from adjourn.views.block import wrap as wrap_blocks
 
@@ -21,6 +22,8 @@ _COLOURS = {
     "strong": "1",
     "danger": "31",
     "succeeded": "32",
+    "added": "32",
+    "removed": "31",
     "waiting": "33",
     "running": "34",
     "ready": "36",
@@ -220,6 +223,27 @@ def is_pasted() -> bool:
     """
     with key_by_key():
         return _has_input(_PASTE_MS)
+
+
+def pressed_key(poll: Poll, is_over: Callable[[], bool]) -> str | None:
+    """Wait for one key, and return it: an empty text if several came at once or it is over.
+
+    None means that the terminal is gone.
+    """
+    with key_by_key():
+        poll.add(_STDIN)
+        while not is_over():
+            if _STDIN not in poll.wait(60.0):
+                continue
+            try:
+                typed = os.read(_STDIN, 4096)
+            except OSError:
+                return None
+            if not typed:
+                return None
+            is_single = len(typed) == 1 and not _has_input(_PASTE_MS)
+            return typed.decode(errors="replace") if is_single else ""
+    return ""
 
 
 def _has_input(within_ms: int) -> bool:

@@ -328,7 +328,9 @@ def conclude(tx: Transaction, run: Run, call: Call, state: ShimState) -> None:
     if current.state is CallState.CLAIMED and not isinstance(state, NeverStarted):
         current = record_start(tx, run, current, call.place)
     match state:
-        case NeverStarted(why=why, is_refused=True) if current.attempt >= TRIES:
+        case NeverStarted(why=why) if (
+            state.is_refused or state.is_busy
+        ) and current.attempt >= TRIES:
             error = f"it could not be started in {TRIES} tries: {why}"
             _close(tx, run, current, CallResult(ok=False, error=error))
         case NeverStarted():

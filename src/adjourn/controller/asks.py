@@ -30,6 +30,7 @@ from adjourn.core.kept_documents import (
     FOLLOW_UPS,
     ORIGINAL,
     RESPONSE,
+    UNTOLD,
     WHY,
 )
 from adjourn.core.policy.judgement import NOT_ALLOWED, Judgement
@@ -53,7 +54,18 @@ class Asks:
     def ask(self, run_id: str, question: Question) -> QuestionAsk:
         """Register a question of a running process, or return it with its answer.
 
-        The n-th with a key is the n-th ask.
+        The n-th with a key is the n-th ask. In an agent's session an answer is handed out once.
+        """
+        with self._context.change() as tx:
+            task, run = tx.running(run_id)
+            found, _ = _register_question(tx, task, run, question, untold=_untold(tx, task))
+            _note_untold(tx, task, [found])
+            return found
+
+    def ask_for_agent(self, run_id: str, question: Question) -> QuestionAsk:
+        """Register a question of an agent itself, or return it with its answer.
+
+        Its driver tells the agent the answer.
         """
         with self._context.change() as tx:
             found, _ = _register_question(tx, *tx.running(run_id), question)
@@ -62,17 +74,30 @@ class Asks:
     def clarify(self, run_id: str, request: Request) -> tuple[Clarification, list[QuestionAsk]]:
         """Register the questions of a running process, or return them with their answers."""
         with self._context.change() as tx:
+            task, run = tx.running(run_id)
+            clarification, asks = _register_request(
+                tx, task, run, request, untold=_untold(tx, task)
+            )
+            _note_untold(tx, task, asks)
+            return clarification, asks
+
+    def clarify_for_agent(
+        self, run_id: str, request: Request
+    ) -> tuple[Clarification, list[QuestionAsk]]:
+        """Register several questions of an agent itself, whose driver tells it the answers."""
+        with self._context.change() as tx:
             return _register_request(tx, *tx.running(run_id), request)
 
     def collect(self, run_id: str, ask_ids: Sequence[str]) -> list[QuestionAsk]:
         """Return questions to the process that waits for them, or nothing until all are settled."""
         with self._context.change() as tx:
-            _, run = tx.running(run_id)
+            task, run = tx.running(run_id)
             asks = [ask for name in ask_ids if isinstance(ask := tx.rows.ask(name), QuestionAsk)]
             if any(ask.is_open for ask in asks):
                 return []
             for ask in asks:
                 tx.rows.close_turn(run.id, ask.id)
+            _note_untold(tx, task, asks)
             return asks
 
     # --- calls ------------------------------------------------------------------------------------
@@ -105,6 +130,7 @@ class Asks:
 
             turn = Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open)
             tx.rows.add_turn(turn)
+            _note_untold(tx, task, [found])
             call = tx.rows.call(task.id, found.call)
             if call.state is CallState.APPROVED and isinstance(reason, Reason):
                 call = hand_out(tx, run, call, reason)
@@ -199,13 +225,48 @@ class Asks:
             return self._decisions.record(tx, replies, by=by)
 
 
+def _untold(tx: Transaction, task: Task) -> frozenset[str] | None:
+    """Return the asks of an agent's tools whose replies its session does not know; else None."""
+    return frozenset(UNTOLD.read(tx.rows, task.id) or ()) if task.spec.is_driven else None
+
+
+def _note_untold(tx: Transaction, task: Task, asks: Sequence[Ask]) -> None:
+    """Write down what an agent has to be told of when it goes on: what its tools left open.
+
+    What is settled, the tool has just been told.
+    """
+    if not task.spec.is_driven:
+        return
+    kept = UNTOLD.read(tx.rows, task.id) or []
+    seen = {ask.id for ask in asks}
+    untold = [ask_id for ask_id in kept if ask_id not in seen]
+    untold += [ask.id for ask in asks if ask.is_open]
+    if untold != kept:
+        UNTOLD.keep(tx.rows, task.id, untold)
+
+
 def _register_question(
-    tx: Transaction, task: Task, run: Run, question: Question, *, request: str = ""
+    tx: Transaction,
+    task: Task,
+    run: Run,
+    question: Question,
+    *,
+    request: str = "",
+    untold: frozenset[str] | None = None,
 ) -> tuple[QuestionAsk, Task]:
-    """Register a question, or find it again with its answer, of the same request if it has one."""
+    """Register a question, or find it again with its answer, of the same request if it has one.
+
+    A script starts again from its beginning: its n-th question is the n-th ask. An agent's session
+    goes on: what its tools ask again is a new question, unless the answer is still `untold`.
+    """
     key = f"{ASKED}{question.found_by or question.key}"
-    slot = slot_of(task.session_id, key + request, 1 + tx.rows.count_turns(run.id, key))
+    number = 1 if untold is not None else 1 + tx.rows.count_turns(run.id, key)
+    slot = slot_of(task.session_id, key + request, number)
     found = _find_in_slot(tx.rows, slot, QuestionAsk)
+    while untold is not None and found and not found.is_open and found.id not in untold:
+        number += 1
+        slot = slot_of(task.session_id, key + request, number)
+        found = _find_in_slot(tx.rows, slot, QuestionAsk)
     asked_now = (question.prompt, question.choices)
     if found and found.is_open and (found.prompt, found.choices) != asked_now:
         tx.withdraw(found)
@@ -225,7 +286,13 @@ def _register_question(
 
 
 def _register_request(
-    tx: Transaction, task: Task, run: Run, request: Request, *, name: str = ""
+    tx: Transaction,
+    task: Task,
+    run: Run,
+    request: Request,
+    *,
+    name: str = "",
+    untold: frozenset[str] | None = None,
 ) -> tuple[Clarification, list[QuestionAsk]]:
     """Register all questions of a request, or find them again.
 
@@ -233,7 +300,7 @@ def _register_request(
     """
     asks: list[QuestionAsk] = []
     for question in request.questions:
-        found, task = _register_question(tx, task, run, question, request=name)
+        found, task = _register_question(tx, task, run, question, request=name, untold=untold)
         asks.append(found)
     clarification = Clarification(
         id=f"clarif_{tx.new_id()}",
@@ -257,7 +324,10 @@ def register_left(tx: Transaction, task: Task, run: Run, left: Left) -> None:
         # A process that only writes files does not ask again what was answered: its next request
         # may begin at Q1 again
         name = f"\n{sha256(left.checkpoint).hexdigest()}"
-        _register_request(tx, task, run, left.request, name=name)
+        _, asks = _register_request(
+            tx, task, run, left.request, name=name, untold=_untold(tx, task)
+        )
+        _note_untold(tx, task, asks)
     if taken is not None and taken == left.response:
         RESPONSE.keep(tx.rows, task.id, taken)
     CHECKPOINT.keep(tx.rows, task.id, left.checkpoint)

@@ -5,6 +5,8 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from adjourn.controller.agents import Agents
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
@@ -12,12 +14,13 @@ from adjourn.controller.runs import Runs
 from adjourn.controller.standing import report_of, standing_of
 from adjourn.controller.tasks import Tasks
 from adjourn.controller.transaction import call_asked_about
-from adjourn.core.ask import ApprovalAsk, Ask, AskReason, is_review
+from adjourn.core.ask import ApprovalAsk, Ask, AskReason, QuestionAsk, is_review
 from adjourn.core.call import COMMAND, Call
 from adjourn.core.errors import NotFound
-from adjourn.core.kept_documents import CHANGES, NOT_MADE, ORIGINAL, WHY
-from adjourn.core.scene import Scene
+from adjourn.core.kept_documents import CHANGES, CLARIFICATION, NOT_MADE, ORIGINAL, WHY
+from adjourn.core.scene import AskedTogether, Scene
 from adjourn.core.states import AskState, TaskState
+from adjourn.core.task import Task
 from adjourn.ports.store import View
 
 if TYPE_CHECKING:  # to resume a command is a hot path, and needs none of these (bench resume)
@@ -138,7 +141,25 @@ class Controller:
                 all_calls=tuple(made),
                 not_made=frozenset((NOT_MADE.read(view, task_id) or ()) if made else ()),
                 why=_reasons(view, asks),
+                clarification=_clarification(view, task, asks),
                 changes=noted.stat if noted and noted.run == task.runs else None,
+            )
+
+    def scene_of(self, ask: Ask) -> Scene:
+        """Return the scene of an ask's task; the ask may be of an earlier run."""
+        scene = self.scene(ask.task_id)
+        if ask.id in {each.id for each in scene.asks}:
+            return scene
+        with self.store.read() as view:
+            called = call_asked_about(view, ask)
+            calls = {called.number: called} if called else {}
+            return msgspec.structs.replace(
+                scene,
+                asks=(ask,),
+                calls=calls,
+                replaced=_replaced_calls(view, [ask]),
+                originals=_originals(view, [ask], calls),
+                why=_reasons(view, [ask]),
             )
 
 
@@ -162,6 +183,15 @@ def _reasons(view: View, asks: Sequence[Ask]) -> dict[str, AskReason]:
         if isinstance(ask, ApprovalAsk)
     }
     return {ask_id: why for ask_id, why in found.items() if why}
+
+
+def _clarification(view: View, task: Task, asks: Sequence[Ask]) -> AskedTogether | None:
+    """Return the clarification that a task waits for, if it waits for one."""
+    waits = {ask.id for ask in asks if isinstance(ask, QuestionAsk) and ask.is_open}
+    found = CLARIFICATION.read(view, task.id) if waits and not task.wish else None
+    if found is None or waits.isdisjoint(found.asks):
+        return None
+    return AskedTogether(id=found.id, asked_at=found.asked_at)
 
 
 def _originals(view: View, asks: Sequence[Ask], calls: Mapping[int, Call]) -> dict[int, bytes]:

@@ -33,6 +33,7 @@ from adjourn.core.errors import (
     NothingRecorded,
     ReplyResult,
     StoreProblem,
+    UnreadableRow,
 )
 from adjourn.core.states import AskMove, CallMove
 from adjourn.core.task import Milliseconds, Task, task_of_run
@@ -44,6 +45,7 @@ from adjourn.ports.store import View
 _LONGEST_VALUE = 4096
 _LONGEST_REASON = 300  # characters of why somebody was refused, in the trail
 ENOUGH = 4  # characters of an id, to decide something by it
+LAST = "last"  # names the newest task, to those who decide nothing
 
 _ASK_MOVES = {
     Verb.APPROVE: AskMove.APPROVE,
@@ -69,21 +71,50 @@ class Decisions:
     # --- finding ----------------------------------------------------------------------------------
 
     def find_task(self, text: str, *, shortest: int = 1) -> Task:
-        """Return the task that an id, a checkpoint id, or a unique prefix of either names.
+        """Return the task that is named: by its id, a run, a checkpoint or an ask of it, or `last`.
 
-        The id of an item of a plan names the task that was begun for it last, before any prefix.
-        Who changes something must give ENOUGH characters.
+        An id may be a unique beginning. The id of an item of a plan names the task that was begun
+        for it last, before any beginning. Who changes something must give ENOUGH characters.
         """
+        found = self.find(text, shortest=shortest)
+        if isinstance(found, Task):
+            return found
         with self.store.read() as view:
-            return view.task(_task_named(view, text, shortest=shortest))
+            return view.task(found.task_id)
 
     def find_task_id(self, text: str, *, shortest: int = 1) -> str:
         """Return the id of the task that `find_task` would return, also if it cannot be read."""
+        try:
+            return self.find_task(text, shortest=shortest).id
+        except UnreadableRow as error:
+            if error.kind != "task":
+                raise
+            return error.name
+
+    def find(self, text: str, *, shortest: int = 1) -> Task | Ask:
+        """Return the task or the ask that is named; a beginning of both names the task."""
+        name = text.partition(".")[0]
         with self.store.read() as view:
-            return _task_named(view, text, shortest=shortest)
+            if name == LAST:
+                newest = view.tasks(limit=1)
+                if not newest:
+                    raise NotFound("there is no task yet", way_out="adjourn run -- COMMAND")
+                return newest[0]
+            found = view.tasks_like(name) if name else []
+            if name in found:
+                return view.task(name)
+            if item := _task_of_item(view, text):
+                return item
+            _require_enough(found, name, shortest=shortest, thing="task", way_out="adjourn tasks")
+            if not found and name:
+                asks = view.asks_like(name)
+                _require_enough(asks, name, shortest=shortest, thing="ask", way_out="adjourn inbox")
+                if asks:
+                    return view.ask(_only_one(asks, text, thing="ask", way_out="adjourn inbox"))
+            return view.task(_only_one(found, text, thing="task", way_out="adjourn tasks"))
 
     def find_ask(self, text: str) -> Ask:
-        """Return the ask that an id or a unique prefix names."""
+        """Return the ask that an id or a unique prefix names, or the only open one of a task."""
         with self.store.read() as view:
             return view.ask(_ask_named(view, text))
 
@@ -236,6 +267,7 @@ class Decisions:
             level=level,
             digest=digest,
             override=override if _is_never_allowed(ask) else None,
+            comment=reply.comment,
         )
 
     def _require_allowed(self, view: View, ask: ApprovalAsk, call: Call) -> None:
@@ -397,28 +429,29 @@ def _proper_verb(ask: Ask) -> str:
             assert_never(ask)
 
 
-def _task_named(view: View, text: str, *, shortest: int) -> str:
-    name = text.partition(".")[0]
-    found = view.tasks_like(name) if name else []
-    if name in found:
-        return name
-    if item := _task_of_item(view, text):
-        return item.id
-    _require_enough(found, name, shortest=shortest, thing="task", way_out="adjourn tasks")
-    asks = view.asks_like(name) if name and not found else []
-    if len(asks) == 1:
-        way_out = f"adjourn show {view.ask(asks[0]).task_id}"
-        raise NotFound(f"{visible(name)} is an ask, and no task", way_out=way_out)
-    return _only_one(found, text, thing="task", way_out="adjourn tasks")
-
-
 def _ask_named(view: View, text: str) -> str:
+    """Return the ask that is named; a task stands for its ask if exactly one is open."""
+    require_named(text)
     found = view.asks_like(text) if text else []
-    tasks = view.tasks_like(text) if text and not found else []
-    if len(tasks) == 1:
-        raise NotFound(f"{visible(text)} is a task, and no ask", way_out=f"adjourn show {tasks[0]}")
+    tasks = view.tasks_like(text.partition(".")[0]) if text and not found else []
+    if len(tasks) == 1 and len(text) >= ENOUGH:
+        asks = [ask.id for ask in view.open_asks_of(tasks[0])]
+        if len(asks) == 1:
+            return asks[0]
+        way_out = f"adjourn show {tasks[0]}"
+        if not asks:
+            raise NotFound(f"task {visible(text)} asks nothing now", way_out=way_out)
+        raise Ambiguous(
+            f"task {visible(text)} has {len(asks)} open asks: {', '.join(asks)}", way_out=way_out
+        )
     _require_enough(found, text, shortest=ENOUGH, thing="ask", way_out="adjourn inbox")
     return _only_one(found, text, thing="ask", way_out="adjourn inbox")
+
+
+def require_named(text: str) -> None:
+    """Refuse to decide by `last`: a task may have begun since the person looked."""
+    if text == LAST:
+        raise Misuse(f"{LAST} is too vague to decide by: give an id", way_out="adjourn inbox")
 
 
 def _require_enough(

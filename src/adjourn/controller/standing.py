@@ -9,7 +9,7 @@ from adjourn.controller.transaction import (
 )
 from adjourn.core.agent.calls import Report, Spent
 from adjourn.core.errors import Misuse, NotFound
-from adjourn.core.kept_documents import BEGAN, REACHED, REPORT
+from adjourn.core.kept_documents import BEGAN, REACHED, REPORT, UNTOLD
 from adjourn.core.outcome import Standing
 from adjourn.core.states import ENDED
 from adjourn.core.task import Run, Task
@@ -70,6 +70,7 @@ def standing_of(view: View, task: Task, run: Run) -> Standing:
     return Standing(
         open_asks=tuple(ask.id for ask in asks if ask.is_open),
         settled_asks=any(not ask.is_open for ask in asks),
+        untold_asks=task.spec.is_driven and bool(UNTOLD.read(view, task.id)),
         open_children=tuple(child.id for child in children if child.state not in ENDED),
         ended_children=any(child.state in ENDED for child in children),
         asks_by_exit_code=task.spec.asks_by_exit_code,

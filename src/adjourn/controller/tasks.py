@@ -48,6 +48,7 @@ from adjourn.core.kept_documents import (
     RESULT,
     SAVED,
     SESSION,
+    UNTOLD,
     plan_key,
 )
 from adjourn.core.plan.plan import Begun, Record
@@ -67,7 +68,17 @@ from adjourn.core.trail.reason import gate_for
 from adjourn.ports.store import Change, Turn, View
 
 # What a restart drops
-_OF_A_SESSION = (SAVED, CLARIFICATION, CHECKPOINT, RESPONSE, BATCH, SESSION, NOT_MADE, FOLLOW_UPS)
+_OF_A_SESSION = (
+    SAVED,
+    CLARIFICATION,
+    CHECKPOINT,
+    RESPONSE,
+    BATCH,
+    SESSION,
+    NOT_MADE,
+    FOLLOW_UPS,
+    UNTOLD,
+)
 
 _GOES_ON = frozenset({TaskState.QUEUED, TaskState.WAITING, TaskState.PAUSED})
 

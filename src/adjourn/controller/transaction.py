@@ -524,6 +524,7 @@ class Transaction:
         level: str | None = None,
         digest: str | None = None,
         override: str | None = None,
+        comment: str | None = None,
     ) -> AnyAsk:
         """Give an ask its reply. With an approval goes the digest of what it lets start.
 
@@ -542,6 +543,7 @@ class Transaction:
             level=level,
             digest=digest,
             override=override,
+            comment=comment,
         )
         return settled
 

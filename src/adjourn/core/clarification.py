@@ -143,6 +143,21 @@ def encoded_checkpoint(checkpoint: Checkpoint) -> bytes:
     return content
 
 
+def checkpoint_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the checkpoint file, as adjourn writes it."""
+    structs = (Checkpoint, WorkState, Context, ResumeInstructions, Metadata)
+    _, components = msgspec.json.schema_components(structs, ref_template="#/$defs/{name}")
+    for struct in structs:
+        # What has a default may be left out by others; adjourn writes all of it
+        components[struct.__name__]["required"] = list(struct.__struct_encode_fields__)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **components.pop("Checkpoint"),
+        "title": "The checkpoint of an agent that waits for a clarification",
+        "$defs": components,
+    }
+
+
 def readable_size(count: int) -> str:
     """Return a size as people write it: 812B, 47KB."""
     return f"{count}B" if count < _KB else f"{round(count / _KB)}KB"
@@ -264,6 +279,9 @@ def _refuse_unknown(question_id: str, questions: Sequence[QuestionAsk]) -> None:
     )
 
 
+# How the prompt begins with which an agent resumes
+RESUME_FROM_CLARIFICATION = "## RESUME FROM CLARIFICATION"
+
 # --- what a person and an agent read --------------------------------------------------------------
 
 
@@ -279,12 +297,16 @@ def _formatted_choices(question: Question) -> str:
     return f" ({' | '.join(map(visible, question.choices))})" if question.choices else ""
 
 
-def resume_prompt(checkpoint: Checkpoint, answers: Mapping[str, str]) -> str:
+def formatted_answers(answers: Mapping[str, str]) -> str:
+    """Return answers as an agent reads them."""
+    return "\n".join(f"- {question_id}: {answer}" for question_id, answer in answers.items())
+
+
+def resume_prompt(checkpoint: Checkpoint, responses: str) -> str:
     """Return what an agent is told when it goes on."""
     state = msgspec.json.format(msgspec.json.encode(checkpoint.work_state), indent=2).decode()
-    responses = "\n".join(f"- {question_id}: {answer}" for question_id, answer in answers.items())
     return f"""\
-## RESUME FROM CLARIFICATION
+{RESUME_FROM_CLARIFICATION}
 
 You were waiting for clarification and checkpointed your state.
 

@@ -157,6 +157,17 @@ class UsageDoc(msgspec.Struct, frozen=True, kw_only=True):
     task: Spent
 
 
+class ClarificationDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """A clarification that waits for its answers, and where its files are."""
+
+    agent_id: str
+    request_id: str
+    timestamp: str
+    clarification_path: str
+    response_path: str
+    checkpoint_path: str
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a task stands, for machines."""
 
@@ -177,6 +188,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     usage: UsageDoc | msgspec.UnsetType = msgspec.UNSET
     error: ErrorDoc | msgspec.UnsetType = msgspec.UNSET
     waiting_on: tuple[str, ...] = ()
+    clarification: ClarificationDoc | msgspec.UnsetType = msgspec.UNSET
     workspace: WorkspaceDoc | msgspec.UnsetType = msgspec.UNSET
     changes: Diffstat | msgspec.UnsetType = msgspec.UNSET
     resumability: ResumabilityDoc | msgspec.UnsetType = msgspec.UNSET

@@ -160,7 +160,9 @@ RESPONSE = _raw("response")  # the digest of the response file that was taken
 BATCH = _json("batch", list[int])  # the numbers of the newest calls; 0: its driver just makes it
 # The numbers of calls that were approved and never made, although their task had ended
 NOT_MADE = _json("not_made", list[int])
-FOLLOW_UPS = _json("follow_ups", list[FollowUp])  # what people said to an agent that had left
+FOLLOW_UPS = _json("follow_ups", list[FollowUp])  # what an agent that had left is told
+# The asks of an agent's tools whose replies its session does not know yet
+UNTOLD = _json("untold", list[str])
 BEGAN = _number("began")  # how many messages belong to sessions before the last restart
 HEAD = _raw("head")  # what its workspace had checked out at a pause (supervision.workspace_notes)
 BEFORE = _raw("before")  # its workspace before it began (workspace.sketch)

@@ -44,6 +44,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     open_asks: tuple[str, ...] = ()
     settled_asks: bool = False
+    untold_asks: bool = False  # whether tools of an agent asked something that it does not know yet
     open_children: tuple[str, ...] = ()
     ended_children: bool = False
     asks_by_exit_code: bool = True  # whether exit codes 10 and 90 without asks ask for approval

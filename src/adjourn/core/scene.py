@@ -6,7 +6,14 @@ from adjourn.core.agent.calls import Report
 from adjourn.core.ask import Ask, AskReason, number_of_call
 from adjourn.core.call import Call
 from adjourn.core.diffstat import Diffstat
-from adjourn.core.task import Run, Task
+from adjourn.core.task import Milliseconds, Run, Task
+
+
+class AskedTogether(msgspec.Struct, frozen=True, kw_only=True):
+    """A clarification that waits for its answers: several questions, with files of its own."""
+
+    id: str
+    asked_at: Milliseconds
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +30,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     report: Report | None = None  # what the run of an agent says of itself
     all_calls: tuple[Call, ...] = ()  # of the task, without the commands that start its runs
     not_made: frozenset[int] = frozenset()  # the numbers of approved calls that were never made
+    clarification: AskedTogether | None = None
     changes: Diffstat | None = None  # of a task whose work is being reviewed
 
     @property

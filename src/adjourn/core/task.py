@@ -21,6 +21,8 @@ DEFAULT_POOL = "default"
 SESSION_RUNNER = "session"  # the runner of a task that only holds a question to people
 DEFAULT_GRACE = 5.0  # seconds
 TRIES = 3  # starts that do not happen, before a task has failed
+# Seconds before the second try of a program that somebody was writing, and before any later one
+PAUSES_BETWEEN_TRIES = (10.0, 20.0)
 
 
 class OnRejection(StrEnum):

@@ -9,6 +9,7 @@ from typing import Protocol
 from adjourn.core.agent.calls import CallResult, Held, Proposed, Report
 from adjourn.core.ask import Ask, Question, QuestionAsk
 from adjourn.core.call import Call
+from adjourn.core.clarification import Checkpoint
 from adjourn.core.task import Run, Task
 
 
@@ -60,6 +61,17 @@ class Drive(Protocol):
 
     def ask(self, question: Question) -> QuestionAsk:
         """Register a question, or find it again with its answer."""
+        ...
+
+    def clarify(self, questions: Sequence[Question]) -> list[QuestionAsk]:
+        """Register questions that are asked together, or find them again with their answers."""
+        ...
+
+    def linger(self, asks: Sequence[QuestionAsk], checkpoint: Checkpoint) -> list[QuestionAsk]:
+        """Wait briefly for answers to what `clarify` returned; return the asks as they are then.
+
+        Meanwhile there is a request file. Without answers the checkpoint is written beside it.
+        """
         ...
 
     def asks(self) -> list[Ask]:

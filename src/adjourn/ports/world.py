@@ -69,6 +69,8 @@ class NeverStarted(ShimState, frozen=True):
     why: str = ""
     # Whether a file was another: the next look finds out which, and asks a person
     is_refused: bool = False
+    # Whether somebody was writing its program: it is tried again, but not for ever
+    is_busy: bool = False
 
 
 class Ended(ShimState, frozen=True):

@@ -10,6 +10,11 @@ from adjourn.system.machine import boot_id
 
 PLACES = "places"  # the name of the shared document that lists where people use the store from
 _MOST = 8
+# Every process of a run is below one of these
+_OURS = frozenset({b"adjourn-shim", b"adjourn-forks"})
+_TRIES = 20
+_DEEPEST = 10_000
+_INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # the kernel's own number for the first one
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,13 +74,6 @@ def difference(place: Place, places: tuple[Place, ...]) -> str | None:
     )
 
 
-# Every process of a run is below one of these
-_OURS = frozenset({b"adjourn-shim", b"adjourn-forks"})
-_TRIES = 20
-_DEEPEST = 10_000
-_INITIAL_PID_NAMESPACE = 0xEFFFFFFC  # the kernel's own number for the first one
-
-
 class AncestryUnreadable(Exception):
     """/proc does not show the ancestors of this process, or they changed whenever it was read."""
 
@@ -102,7 +100,7 @@ def mark_of_run() -> str | None:
 
     A variable, or the control group of a shim.
     """
-    groups = (membership("self") or "").split("/")
+    groups = membership("self").split("/")
     group = next((name for name in groups if SHIM_GROUP.fullmatch(name)), None)
     return os.environ.get("ADJOURN_RUN_ID") or group
 

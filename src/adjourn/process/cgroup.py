@@ -21,7 +21,7 @@ def usable_folder() -> str | None:
     Then everything goes without them.
     """
     own = membership("self")
-    if own is None:
+    if not own:
         return None
     folders = (
         mount + own.rstrip("/")
@@ -74,7 +74,7 @@ class Cgroup:
 
     def holds(self, pid: int | str) -> bool:
         """Return whether the process is in this group or in one below it."""
-        return os.path.basename(self.path) in (membership(pid) or "").split("/")
+        return os.path.basename(self.path) in membership(pid).split("/")
 
     def kill(self) -> None:
         """Kill all members, also those below and those that are just being forked."""

@@ -51,13 +51,13 @@ def look_at(pid: int) -> ProcStat | None:
     return ProcStat(pid, int(parent), int(session), start_time)
 
 
-def membership(pid: int | str) -> str | None:
-    """Return the control group of a process as the kernel writes it, or None if it has none."""
+def membership(pid: int | str) -> str:
+    """Return the control group of a process as the kernel writes it; "" if it has none."""
     try:
         with open(f"/proc/{pid}/cgroup", encoding="utf-8") as lines:
-            return next((line[3:].rstrip("\n") for line in lines if line.startswith("0::")), None)
+            return next((line[3:].rstrip("\n") for line in lines if line.startswith("0::")), "")
     except (OSError, UnicodeDecodeError):
-        return None
+        return ""
 
 
 def _read(path: str) -> bytes:

@@ -156,6 +156,8 @@ class LocalProcesses(LocalSupervisors):
             return NeverStarted(_readable(result.refused) or "", is_refused=bool(result.refused))
         if result.is_shortage and not (result.started or result.interrupted):
             return NeverStarted(_readable(result.error) or "")
+        if result.is_busy and not (result.started or result.interrupted):
+            return NeverStarted(_readable(result.error) or "", is_busy=True)
         error = "it took too long and was stopped" if result.timed_out else _readable(result.error)
         exit_ = Exit(
             code=result.exit_code,

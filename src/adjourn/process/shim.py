@@ -108,6 +108,7 @@ class ShimResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signal: int | None = None
     error: str | None = None  # why it could not be started
     is_shortage: bool = False  # whether the machine is the reason: then it may be started later
+    is_busy: bool = False  # whether somebody was writing its program: it may be started later, too
     interrupted: bool = False  # an interrupt came while it ran, or before
     timed_out: bool = False  # it was interrupted because it took too long
     killed: Killed | None = None

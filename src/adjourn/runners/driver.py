@@ -42,11 +42,20 @@ class DriverRunner:
             return Interrupted()
         if exit.error:
             return Failed(exit.error)
+        if exit.may_leave_asks and exit.left and exit.left.problem:
+            # Its session would be lost; so a person can tell it what is wrong with its files
+            why = f"it waits for a clarification that cannot be read: {exit.left.problem}"
+            return Interrupted(why, cause=PauseReason.UNAVAILABLE)
         if exit.signal or exit.code == NO_STORE:
             return self._death(exit.signal, standing)
         # What its tools asked, and the tasks that they started, are part of the work: its agent
         # is not done before it was told what came of them.
-        is_waiting = bool(standing.open_asks or standing.open_children or standing.ended_children)
+        is_waiting = bool(
+            standing.open_asks
+            or standing.untold_asks
+            or standing.open_children
+            or standing.ended_children
+        )
         if exit.code == exits.PAUSED and (is_waiting or standing.settled_asks):
             return Waits()
         if exit.code == exits.COMPLETED:

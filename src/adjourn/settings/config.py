@@ -14,6 +14,34 @@ if TYPE_CHECKING:
     from adjourn.core.redact import Redactor
 
 _OTHERS_MAY_WRITE = 0o002
+WAY_OUT = "adjourn notify --check"
+KEYS = (
+    "agent",
+    "acp",
+    "notify",
+    "principal",
+    "webhook",
+    "allowed_signers",
+    "revoked_signers",
+    "redact",
+    "pause_on_approval",
+    "exit_codes",
+)
+_LARGEST = 1024 * 1024
+PAUSE_ON_APPROVAL = "ADJOURN_PAUSE_ON_APPROVAL"
+_YES_OR_NO = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "": False,
+}
+EXIT_CODES = "ADJOURN_EXIT_CODES"
+_MOST_PATTERNS = 100
+_LEAD_OF_KEY = 64  # characters of a key: enough to know it by
+_SECRETS_HELP = "see docs/how-to/keep-secrets.md"
 
 
 def config_directory() -> str:
@@ -49,22 +77,6 @@ def require_trust(path: str, found: os.stat_result, *, owner: int | None = None)
 def has_config() -> bool:
     """Say whether the user has a config at all."""
     return os.path.lexists(os.path.join(config_directory(), "config.toml"))
-
-
-WAY_OUT = "adjourn notify --check"
-KEYS = (
-    "agent",
-    "acp",
-    "notify",
-    "principal",
-    "webhook",
-    "allowed_signers",
-    "revoked_signers",
-    "redact",
-    "pause_on_approval",
-    "exit_codes",
-)
-_LARGEST = 1024 * 1024
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,18 +164,6 @@ def _parsed(path: str, content: bytes) -> dict[str, Any]:
     return parsed
 
 
-PAUSE_ON_APPROVAL = "ADJOURN_PAUSE_ON_APPROVAL"
-_YES_OR_NO = {
-    "1": True,
-    "true": True,
-    "yes": True,
-    "0": False,
-    "false": False,
-    "no": False,
-    "": False,
-}
-
-
 def wants_pauses() -> bool:
     """Say whether the user wants to be asked wherever no flag says otherwise.
 
@@ -189,9 +189,6 @@ def wants_pauses() -> bool:
     return given
 
 
-EXIT_CODES = "ADJOURN_EXIT_CODES"
-
-
 def exit_codes_setting() -> str:
     """Return what exit codes 10 and 90 of a command that asked nothing mean: `ask` or `none`.
 
@@ -207,11 +204,6 @@ def exit_codes_setting() -> str:
     return str(given)
 
 
-_MOST = 100
-_LEAD = 64  # characters of a key: enough to know it by
-_WAY_OUT = "see docs/how-to/keep-secrets.md"
-
-
 def open_redactor() -> "Redactor":
     """Return what takes secrets out of copies.
 
@@ -225,13 +217,13 @@ def open_redactor() -> "Redactor":
     except msgspec.ValidationError:
         raise Misuse(
             f"{config.path}: `redact` must be a list of patterns, at the top of the file",
-            way_out=_WAY_OUT,
+            way_out=_SECRETS_HELP,
         ) from None
-    if len(patterns) > _MOST:
+    if len(patterns) > _MOST_PATTERNS:
         raise Misuse(
-            f"{config.path}: `redact` has {len(patterns)} patterns, more than {_MOST}",
-            way_out=_WAY_OUT,
+            f"{config.path}: `redact` has {len(patterns)} patterns, more than {_MOST_PATTERNS}",
+            way_out=_SECRETS_HELP,
         )
     if key := store_key():  # the store's own is a secret, too
-        patterns.append(re.escape(key[:_LEAD]) + (r"\S*" if len(key) > _LEAD else ""))
+        patterns.append(re.escape(key[:_LEAD_OF_KEY]) + (r"\S*" if len(key) > _LEAD_OF_KEY else ""))
     return Redactor(patterns)

@@ -28,6 +28,13 @@ if TYPE_CHECKING:  # starting is a hot path: only who delivers needs it
 
 from adjourn.ports.store import View
 
+BITS = 20
+LAST = (1 << BITS) - 1
+NEWEST = 1 << 62
+# By its number and theirs
+OF_A_TASK = ("runs", "calls", "call_bodies", "asks", "ask_bodies", "turns", "messages")
+T = TypeVar("T")
+
 
 class NoLeases:
     """Writers come one after the other, and the dead stay dead.
@@ -65,14 +72,7 @@ def oldest_fitting(view: View, pool: str, fits: Callable[[Task], bool]) -> Task 
     return next(filter(fits, page), None)
 
 
-BITS = 20
-LAST = (1 << BITS) - 1
-NEWEST = 1 << 62
-# By its number and theirs
-OF_A_TASK = ("runs", "calls", "call_bodies", "asks", "ask_bodies", "turns", "messages")
-
 Values = tuple[Any, ...]  # what a database hands out; each reader gives it a type at once
-T = TypeVar("T")
 
 
 class StoreRows:

@@ -7,7 +7,7 @@ from adjourn.controller.agents import UNMARKED
 from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
 from adjourn.core.agent.calls import CallResult, files_of
-from adjourn.core.backoff import backoff
+from adjourn.core.backoff import backoff, pause_before_try
 from adjourn.core.call import Call, arguments_of
 from adjourn.core.errors import StoreProblem
 from adjourn.core.policy.commands import steps_of, words_of
@@ -180,6 +180,9 @@ class AgentCalls:
         self._controller.agents.conclude_call(active.run, running.call, left)
         if isinstance(left, NeverStarted):
             self._retry_later(active, left.why or _GATE_SHUT)
+            if left.is_busy:
+                pause = pause_before_try(running.call.attempt)
+                active.retry_at = time.monotonic() + pause
         else:
             active.retries = 0
             active.shortages.clear()

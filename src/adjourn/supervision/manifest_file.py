@@ -3,6 +3,8 @@
 import os
 from collections.abc import Callable
 
+import msgspec
+
 from adjourn.core.documents import Manifest, encoded, manifest_of
 from adjourn.core.redact import Redactor
 from adjourn.core.scene import Scene
@@ -26,6 +28,13 @@ def write_manifest(
     manifest = manifest_of(scene, hint=resume_hint(scene, commands))
     if manifest.outcome != "paused":
         return manifest
+    if scene.clarification:
+        # Most pauses are for approval (bench resume)
+        from adjourn.clarifications.protocol_files import clarification_doc
+
+        manifest = msgspec.structs.replace(
+            manifest, clarification=clarification_doc(root, scene) or msgspec.UNSET
+        )
     text = encoded(redactor.document(manifest)).encode() + b"\n"
     try:
         newest = private_directory(os.path.join(root, "session"))

@@ -36,7 +36,7 @@ _KILL = 2  # requests to stop: the second kills
 class Shims:
     """Starts shims; those of our own agent from where its modules are imported already."""
 
-    def __init__(self, forks: ForkServer, *, root: str, own: str | None) -> None:
+    def __init__(self, forks: ForkServer, *, root: str, own: str) -> None:
         self._forks = forks
         self._root = root
         self._own = own
@@ -80,7 +80,7 @@ class Shims:
             cwd=cwd,
             env={**inherited, **env},
             files=dict(files),
-            own=self._own or "",
+            own=self._own,
             grace=grace,
             timeout=timeout,
             grant=grant,

@@ -14,6 +14,7 @@ import msgspec
 from adjourn.controller.agents import UNMARKED
 from adjourn.controller.controller import Controller
 from adjourn.controller.runs import Claimed
+from adjourn.core.backoff import pause_before_try
 from adjourn.core.call import Call, command_of
 from adjourn.core.errors import AdjournError, Conflict, NotStarted, StoreOlder, StoreProblem
 from adjourn.core.outcome import Exit
@@ -37,7 +38,14 @@ from adjourn.system.files import (
     write_all,
 )
 from adjourn.system.machine import is_shortage
-from adjourn.system.poll import CHECK_SECONDS, OUTPUT_SECONDS, Poll, Signals, deferred_signals
+from adjourn.system.poll import (
+    CHECK_SECONDS,
+    OUTPUT_SECONDS,
+    Poll,
+    Signals,
+    deferred_signals,
+    wait_for_signal,
+)
 
 if TYPE_CHECKING:  # only agents have these, and starting a command is a hot path
     from adjourn.process.forks.warm import WarmForks
@@ -63,7 +71,7 @@ class Supervisor:
         *,
         root: str,
         new_id: NewId,
-        own: str | None,
+        own: str,
         about: SupervisorRecord,
         left_by: LeftBy,
         tries: int = TRIES,
@@ -84,6 +92,8 @@ class Supervisor:
         # The owner of this supervisor may want to know these
         self.on_started: Callable[[], None] = lambda: None
         self.on_shortage: Callable[[Run, str], None] = lambda _run, _why: None
+        # When a task may be tried again whose program somebody was writing
+        self.retry_at: dict[str, float] = {}
 
     @property
     def interval(self) -> float:
@@ -138,6 +148,8 @@ class Supervisor:
             # It may have been answered while it was leaving: then it goes on at once
             if not self._is_queued_again(ended):
                 return ended
+            if again_at := self.retry_at.pop(ended.id, 0.0):
+                wait_for_signal(signals, seconds=again_at - time.monotonic())
             if signals.count():
                 return self.pause(ended)
             try:
@@ -511,6 +523,13 @@ class Supervisor:
                     exchange.close_run(self._controller, self._root, ended)
                 note_left(self._controller, ended)
                 return ended
+            case NeverStarted(why=why, is_busy=True):
+                tried = self._controller.runs.fail_to_start(run, why=why, tries=self._tries)
+                if tried.state is TaskState.QUEUED:
+                    pause = pause_before_try(tried.tries)
+                    self.retry_at[tried.id] = time.monotonic() + pause
+                    self.on_shortage(run, f"{why}; it is tried again in {pause:g} s")
+                return tried
             case NeverStarted(why=why, is_refused=is_refused):
                 if is_refused:
                     return self._controller.runs.fail_to_start(run, why=why, tries=self._tries)

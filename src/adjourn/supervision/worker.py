@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import closing, suppress
 
-from adjourn.clarifications.exchange import recover, report_once, take_responses
+from adjourn.clarifications.exchange import recover, report_each_once, take_responses
 from adjourn.controller.controller import Controller
 from adjourn.core.backoff import backoff
 from adjourn.core.errors import (
@@ -39,6 +39,9 @@ _TRIES = 2  # in one round: of a task that somebody was just changing, the secon
 Log = Callable[..., None]  # log(event, **facts)
 
 
+_STILL_WRITTEN = 5.0  # seconds in which somebody may still be writing a response file
+
+
 class Worker:
     """Runs the ready tasks of a pool, several at a time, and sleeps while there are none."""
 
@@ -62,7 +65,9 @@ class Worker:
         self._root = root
         self._commands = commands
         self._redactor = redactor
-        self._refuse = report_once(root, lambda sentence: log("response_refused", error=sentence))
+        self._refuse = report_each_once(
+            root, lambda sentence: log("response_refused", error=sentence)
+        )
         self._is_place_noted = False
         self._check_store = check_store
         self._pool = pool
@@ -126,7 +131,9 @@ class Worker:
             if not self._is_place_noted:  # from where it uses the store; only while nothing runs
                 by = self._controller.decisions.principal()
                 self._is_place_noted = self._controller.decisions.note_place(by)
-            take_responses(self._controller, self._root, refuse=self._refuse)
+            take_responses(
+                self._controller, self._root, refuse=self._refuse, patience=_STILL_WRITTEN
+            )
             if not stops:
                 self._adopt_orphans()
                 self._start_ready(signals)
@@ -368,6 +375,8 @@ class Worker:
             self._delay(active.run.task_id, longest=_LONGEST_HOLD)
             self._hold_back(error)
             return
+        if again_at := self._supervisor.retry_at.pop(task.id, 0.0):
+            self._delays[task.id] = (again_at, task.tries)
         why = {"why": task.message} if task.state is TaskState.FAILED else {}
         self._log("left", run=active.run.id, state=task.state, **why)
         self._write_manifest(task)

@@ -19,6 +19,7 @@ from adjourn.core.errors import Misuse, StoreProblem
 _NO_FILE = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM}
 )
+LOCK, RECORD, RESULT = "shim.lock", "shim.json", "result.json"
 
 
 def private_directory(path: str) -> str:
@@ -218,9 +219,6 @@ def is_lock_held(path: str) -> bool:
         os.close(fd)
 
 
-LOCK, RECORD, RESULT = "shim.lock", "shim.json", "result.json"
-
-
 def runs_directory(root: str) -> str:
     """Return the directory that holds those of all runs and calls."""
     return os.path.join(root, "runs")
@@ -242,6 +240,10 @@ def run_names(root: str) -> list[str]:
         return os.listdir(runs_directory(root))
     except FileNotFoundError:
         return []
+
+
+RESPONSE = ".response.yaml"  # how the file of a response ends
+OTHER_RESPONSE = ".elsewhere"  # and the one that notes where else an agent expects its response
 
 
 def clarifications_directory(root: str) -> str:

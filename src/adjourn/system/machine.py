@@ -8,6 +8,15 @@ from collections.abc import Mapping, MutableMapping
 from adjourn.core.errors import Misuse
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
+# A start that fails for one of these may succeed later, with the same bytes and the same approval.
+_PROCESSES_AND_MEMORY = frozenset({errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS})
+_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ETOOMANYREFS})
+_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
+_SHORTAGES = _PROCESSES_AND_MEMORY | _DESCRIPTORS | _DISK
+STATE = "ADJOURN_STATE"  # a run gets it: HOME and XDG_STATE_HOME may be others inside
+KEY = "ADJOURN_STORE_KEY"
+AGENT_SECRET = "ADJOURN_MCP_SECRET"  # noqa: S105 -- the name of a variable
+_SHORTEST_KEY = 32  # characters: the store keeps a digest of it, which nobody may be able to guess
 
 
 def now() -> int:
@@ -30,13 +39,6 @@ def boot_id() -> str:
         os.close(fd)
 
 
-# A start that fails for one of these may succeed later, with the same bytes and the same approval.
-_PROCESSES_AND_MEMORY = frozenset({errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS})
-_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ETOOMANYREFS})
-_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
-_SHORTAGES = _PROCESSES_AND_MEMORY | _DESCRIPTORS | _DISK
-
-
 def is_shortage(number: int | None) -> bool:
     """Return whether this error number tells of the machine, and not of what was to be started."""
     return number in _SHORTAGES
@@ -47,10 +49,6 @@ def hinders_looking(number: int | None) -> bool:
     return number in _PROCESSES_AND_MEMORY | _DESCRIPTORS
 
 
-STATE = "ADJOURN_STATE"  # a run gets it: HOME and XDG_STATE_HOME may be others inside
-KEY = "ADJOURN_STORE_KEY"
-AGENT_SECRET = "ADJOURN_MCP_SECRET"  # noqa: S105 -- the name of a variable
-_SHORTEST_KEY = 32  # characters: the store keeps a digest of it, which nobody may be able to guess
 _taken: dict[str, str] = {}
 
 

@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -10,6 +11,9 @@ from typing import Protocol
 
 CHECK_SECONDS = 2.0  # a check repairs a lost wake-up; everything else is an event
 OUTPUT_SECONDS = 0.1  # between two reads of what a run has printed
+_PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+# Each arrives as an error in its place, or means nothing to us
+IGNORED = (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class EventSource(Protocol):
@@ -51,11 +55,6 @@ class Poll:
         for source in self._sources:
             source.drain()
         return ready
-
-
-_PAUSE_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-# Each arrives as an error in its place, or means nothing to us
-IGNORED = (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class Signals:
@@ -126,6 +125,16 @@ def deferred_signals(
         raise
     finally:
         signals.close(restore_handlers=restore_handlers)
+
+
+def wait_for_signal(signals: Signals, *, seconds: float) -> None:
+    """Return when a signal has arrived, or the time is over."""
+    poll = select.poll()
+    poll.register(signals.fileno(), select.POLLIN)
+    deadline = time.monotonic() + seconds
+    while not signals.count() and (rest := deadline - time.monotonic()) > 0:
+        poll.poll(rest * 1000)
+        signals.drain()
 
 
 def reset_signals() -> None:

@@ -9,7 +9,7 @@ from adjourn.core.task import Milliseconds, Task
 from adjourn.core.text.render import clipped, prose, title
 from adjourn.core.text.when import ago, span
 from adjourn.ports.store import View
-from adjourn.views.call import GIST, gist, short
+from adjourn.views.call import GIST, gist, unique_name
 
 TYPE_CHECKING = False
 
@@ -18,7 +18,12 @@ if TYPE_CHECKING:  # start-up is a hot path; at a terminal no secrets are taken 
 
 
 def ask_row(
-    view: View, ask: Ask, *, now: Milliseconds, redactor: "Redactor | None"
+    view: View,
+    ask: Ask,
+    *,
+    now: Milliseconds,
+    redactor: "Redactor | None",
+    full_ids: bool = False,
 ) -> tuple[str, str, str, str, str]:
     """Return the id, the kind, the task, the age and the gist of an ask.
 
@@ -37,7 +42,10 @@ def ask_row(
     except UnreadableRow as error:
         error.note_in(view.unreadable)
         what = f"({error.kind} cannot be read)"
-    return (short(ask.id), ask.kind, short(ask.task_id), when, what)
+    if full_ids:
+        return (ask.id, ask.kind, ask.task_id, when, what)
+    name = unique_name(view.asks_like, ask.id)
+    return (name, ask.kind, unique_name(view.tasks_like, ask.task_id), when, what)
 
 
 def ask_gist(view: View, ask: Ask, task: Task, redactor: "Redactor | None") -> str:

@@ -34,6 +34,8 @@ Role = Literal[
     "danger",
     "agent_words",
     "link",
+    # An id of ours: a surface for people may show its beginning
+    "id",
     # How something stands; what failed is "danger", what is over is "muted"
     "ready",
     "running",
@@ -59,6 +61,7 @@ _STATES: dict[str, Role] = {
     "canceled": "muted",
     "pending": "muted",
 }
+_SHOWN = 2_000  # characters of a value
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -253,7 +256,10 @@ def _part(spans: Iterable[Span], start: int, end: int) -> Iterable[Span]:
         at += len(span.text)
 
 
-_SHOWN = 2_000  # characters of a value
+class Id(str):
+    """An id among the words of a command; where a person reads it, its beginning is enough."""
+
+    __slots__ = ()
 
 
 class CommandWriter(Protocol):
@@ -267,12 +273,16 @@ class CommandWriter(Protocol):
 class Commands:
     """Writes command lines of a program, for a store if it has to be named."""
 
-    def __init__(self, program: str, store: str | None) -> None:
+    def __init__(
+        self, program: str, store: str | None, *, shorten: Callable[[str], str] = str
+    ) -> None:
         self._program = program
+        self._shorten = shorten
         self._store = ["--store", store] if store else []
 
     def __call__(self, *words: str) -> str:
         """Return a command line, ready to paste."""
+        words = tuple(self._shorten(word) if isinstance(word, Id) else word for word in words)
         end = words.index("--") if "--" in words else len(words)
         return command_line([self._program, *words[:end], *self._store, *words[end:]])
 
@@ -288,5 +298,6 @@ def unattended_block(tasks: Sequence[Task], commands: CommandWriter) -> Line:
     """Name queued tasks that nobody is about to start, oldest last, and what starts one."""
     first = tasks[-1]
     others = f" (and {len(tasks) - 1} more)" if len(tasks) > 1 else ""
-    start = Span(commands("resume", first.id), "code")
-    return line(f"Task {first.id}{others} is queued, and no worker is alive to start it: ", start)
+    start = Span(commands("resume", Id(first.id)), "code")
+    name = Span(first.id, "id")
+    return line("Task ", name, f"{others} is queued, and no worker is alive to start it: ", start)

@@ -20,7 +20,7 @@ from adjourn.core.ask import (
 )
 from adjourn.core.call import COMMAND, Call, arguments_of, command_of, digest_of
 from adjourn.core.diffstat import diffstat_lines
-from adjourn.core.documents import is_resumable
+from adjourn.core.documents import ClarificationDoc, is_resumable
 from adjourn.core.edit.edit import difference
 from adjourn.core.policy.commands import steps_of
 from adjourn.core.policy.judgement import SAYS_NEVER
@@ -40,6 +40,7 @@ from adjourn.views.block import (
     CommandBlock,
     CommandWriter,
     Fields,
+    Id,
     Line,
     Role,
     Span,
@@ -48,6 +49,23 @@ from adjourn.views.block import (
     state_role,
 )
 from adjourn.views.call import call_blocks, unmade_blocks, unmade_words
+
+_INDENT = "  "
+_MARGIN = 4  # columns that an agent's words leave free
+_MOST_LINES = 40  # of what differs between two calls
+_NEVER_COVERED = (
+    "files that its program opens itself",
+    "directory contents",
+    "its environment",
+    "the network",
+)
+_RECENT = 12  # events
+_HEADLINES = {
+    TaskState.SUCCEEDED: "Completed.",
+    TaskState.CANCELED: "Canceled.",
+    TaskState.QUEUED: "Queued: it has not started.",
+    TaskState.RUNNING: "Running.",
+}
 
 
 def resume_hint(scene: Scene, commands: CommandWriter) -> str:
@@ -92,50 +110,50 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
     task = scene.task
     match task.state:
         case TaskState.WAITING:
-            blocks = [block for ask in scene.open_asks for block in _settling(ask, commands)]
+            blocks = [block for ask in scene.open_asks for block in settling_blocks(ask, commands)]
             blocks += [
-                CommandBlock("Look at it:   ", commands("show", child))
+                CommandBlock("Look at it:   ", commands("show", Id(child)))
                 for child in scene.waiting_on
             ]
             if blocks and not any(isinstance(ask, UncertainAsk) for ask in scene.open_asks):
                 # Once all is settled: with the plan where the task's own work is done
                 plan = task.spec.plan if any(map(is_review, scene.open_asks)) else None
-                then = ("execute", plan) if plan else ("resume", task.id)
+                then = ("execute", plan) if plan else ("resume", Id(task.id))
                 blocks.append(CommandBlock("Then:         ", commands(*then)))
             return blocks
         case TaskState.PAUSED:
             first: Block = (
-                CommandBlock("Resume with: ", commands("resume", task.id, *_flags(scene)))
+                CommandBlock("Resume with: ", commands("resume", Id(task.id), *_flags(scene)))
                 if _can_go_on(scene)
                 else line("It cannot be resumed: its agent had saved nothing yet.")
             )
-            return [first, CommandBlock("Restart with: ", commands("restart", task.id))]
+            return [first, CommandBlock("Restart with: ", commands("restart", Id(task.id)))]
         case TaskState.QUEUED:
-            return [CommandBlock("Start with:   ", commands("resume", task.id))]
+            return [CommandBlock("Start with:   ", commands("resume", Id(task.id)))]
         case TaskState.RUNNING:
-            return [CommandBlock("Wait with:    ", commands("wait", task.id))]
+            return [CommandBlock("Wait with:    ", commands("wait", Id(task.id)))]
         case TaskState.FAILED | TaskState.CANCELED:
-            return [CommandBlock("Restart with: ", commands("restart", task.id))]
+            return [CommandBlock("Restart with: ", commands("restart", Id(task.id)))]
         case TaskState.SUCCEEDED:
             return []
 
 
-def _settling(ask: Ask, commands: CommandWriter) -> list[Block]:
+def settling_blocks(ask: Ask, commands: CommandWriter) -> list[Block]:
     """Lay out how one ask is settled."""
     match ask:
         case ApprovalAsk() if ask.terms.override:
-            overriding = commands("approve", ask.id, "--override", "why it must run")
+            overriding = commands("approve", Id(ask.id), "--override", "why it must run")
             return [
-                CommandBlock("Reject with:  ", commands("reject", ask.id)),
+                CommandBlock("Reject with:  ", commands("reject", Id(ask.id))),
                 CommandBlock("Or override:  ", overriding),
             ]
         case ApprovalAsk():
             return [
-                CommandBlock("Approve with: ", commands("approve", ask.id)),
-                CommandBlock("Reject with:  ", commands("reject", ask.id)),
+                CommandBlock("Approve with: ", commands("approve", Id(ask.id))),
+                CommandBlock("Reject with:  ", commands("reject", Id(ask.id))),
             ]
         case QuestionAsk():
-            answer = commands("answer", ask.id, *_as_argument(_example(ask)))
+            answer = commands("answer", Id(ask.id), *_as_argument(_example(ask)))
             return [CommandBlock("Answer with:  ", answer)]
         case UncertainAsk():
             call = f"{ask.task_id}.{ask.tool_call_id}"
@@ -167,21 +185,15 @@ def _as_argument(text: str) -> tuple[str, ...]:
     return ("--", text) if text.startswith("-") else (text,)
 
 
-_INDENT = "  "
-_MARGIN = 4  # columns that an agent's words leave free
-_MOST_LINES = 40  # of what differs between two calls
-_NEVER_COVERED = (
-    "files that its program opens itself",
-    "directory contents",
-    "its environment",
-    "the network",
-)
-
-
 def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
     """Lay out one ask: what would run, byte for byte, on which terms, and the agent's own words."""
     blocks: list[Block] = [
-        line(Span(ask.kind, state_role(ask.kind)), f" {ask.id}  {ago(ask.created_at, now=now)}")
+        line(
+            Span(ask.kind, state_role(ask.kind)),
+            " ",
+            Span(ask.id, "id"),
+            f"  {ago(ask.created_at, now=now)}",
+        )
     ]
     call = scene.call_of(ask)
     if call is not None:
@@ -317,15 +329,6 @@ def _role_of_change(text: str) -> Role:
             return "plain"
 
 
-_RECENT = 12  # events
-_HEADLINES = {
-    TaskState.SUCCEEDED: "Completed.",
-    TaskState.CANCELED: "Canceled.",
-    TaskState.QUEUED: "Queued: it has not started.",
-    TaskState.RUNNING: "Running.",
-}
-
-
 def task_blocks(scene: Scene, commands: CommandWriter, *, now: int, cut: Cut) -> list[Block]:
     """Lay out how a task stands, and what to do next."""
     task = scene.task
@@ -342,12 +345,13 @@ def task_blocks(scene: Scene, commands: CommandWriter, *, now: int, cut: Cut) ->
             case _:
                 return [*blocks, Line(before)]
 
-    blocks.append(line(Span(_headline(scene), state_role(task.state)), f"  (task {task.id})"))
+    headline = Span(_headline(scene), state_role(task.state))
+    blocks.append(line(headline, "  (task ", Span(task.id, "id"), ")"))
     blocks += unmade_blocks(scene.unmade_calls)
     if task.state is TaskState.WAITING:
         for ask in scene.open_asks:
             blocks += [BLANK, *ask_blocks(ask, scene, now=now, cut=cut)]
-        blocks += [line(f"waits for task {child}") for child in scene.waiting_on]
+        blocks += [line("waits for task ", Span(child, "id")) for child in scene.waiting_on]
     following = next_step(scene, commands)
     return [*blocks, BLANK, *following] if following else blocks
 
@@ -387,6 +391,20 @@ def work_blocks(scene: Scene, *, cut: Cut) -> list[Block]:
     if spec.parent_run:
         blocks.append(line(f"started by run {spec.parent_run}"))
     return blocks
+
+
+def clarification_blocks(asked: ClarificationDoc) -> list[Block]:
+    """Lay out where the files of a clarification are."""
+    places = (
+        ("request", asked.clarification_path),
+        ("response", asked.response_path),
+        ("checkpoint", asked.checkpoint_path),
+    )
+    entries = tuple((name, Span(visible(path), "code")) for name, path in places)
+    return [
+        line(f"clarification {asked.request_id}"),
+        Fields(entries=entries, width=11, indent="  "),
+    ]
 
 
 def _used(report: Report) -> str:

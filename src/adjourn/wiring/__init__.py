@@ -22,7 +22,12 @@ from adjourn.settings.find_store import (
     nearest_store,
     place_for_a_new_store,
 )
-from adjourn.system.files import checkpoint_path, clarifications_directory
+from adjourn.system.files import (
+    OTHER_RESPONSE,
+    RESPONSE,
+    checkpoint_path,
+    clarifications_directory,
+)
 from adjourn.system.machine import new_id, now, state_directory, store_key
 from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 
@@ -231,10 +236,11 @@ def open_sqlite(
 
 
 def has_responses(root: str) -> bool:
-    """Say whether a response file may lie in the store; nothing is read for it."""
+    """Say whether a response file may lie in the store, or elsewhere; nothing is read for it."""
     try:
         return any(
-            name.endswith(".response.yaml") for name in os.listdir(clarifications_directory(root))
+            name.endswith((RESPONSE, OTHER_RESPONSE))
+            for name in os.listdir(clarifications_directory(root))
         )
     except OSError:
         return False

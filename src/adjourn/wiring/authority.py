@@ -29,6 +29,10 @@ from adjourn.process.ancestry import (
 )
 from adjourn.system.files import LOCK, RESULT, is_lock_held, run_directory, run_names
 
+_DECIDE_ELSEWHERE = (
+    "decide from the terminal where you started the task, or sign the decision with --sign KEY"
+)
+
 
 class FileAuthoriser:
     """Knows the owner by the store's directory, and everybody else by the owner's config."""
@@ -123,11 +127,6 @@ def require_keygen() -> None:
     from adjourn import signatures
 
     signatures.require_program()
-
-
-_DECIDE_ELSEWHERE = (
-    "decide from the terminal where you started the task, or sign the decision with --sign KEY"
-)
 
 
 def require_outside(root: str, view: View, by: Principal, verb: str) -> None:

@@ -10,8 +10,9 @@ from functools import partial
 from adjourn.clarifications.log import VERBOSE
 from adjourn.controller.controller import Controller
 from adjourn.core.agent.calls import CallResult, Held, Proposed
-from adjourn.core.ask import Ask
+from adjourn.core.ask import Ask, Question, QuestionAsk
 from adjourn.core.call import Call
+from adjourn.core.clarification import Checkpoint, Clarification, Request
 from adjourn.core.errors import NotInsideARun, StoreProblem
 from adjourn.core.states import CallState
 from adjourn.core.task import Run, Task, number_of_run, task_of_run
@@ -43,6 +44,8 @@ class Driver:
 
     def __init__(self, controller: Controller, *, root: str, run_id: str) -> None:
         self._controller = controller
+        self._root = root
+        self._clarification: Clarification | None = None  # what `clarify` registered last
         with controller.store.read() as view:
             self.task: Task = view.task(task_of_run(run_id))
             self.run: Run = view.run(self.task.id, number_of_run(run_id))
@@ -56,7 +59,7 @@ class Driver:
         self.held = partial(controller.agents.held_call, task_id)
         self.lets_run = partial(controller.agents.lets_run, task_id)
         self.hand_out = partial(controller.agents.hand_out, run_id)
-        self.ask = partial(controller.asks.ask, run_id)
+        self.ask = partial(controller.asks.ask_for_agent, run_id)
         self.append = partial(controller.agents.append_messages, run_id)
         self._narrator: Narrator | None = None
         if os.environ.get(VERBOSE):
@@ -78,6 +81,35 @@ class Driver:
     def session(self, ref: str, *, resumable: bool) -> None:
         """Record the provider's own name of its session."""
         self._controller.agents.note_session(self.run.id, ref, resumable=resumable)
+
+    def clarify(self, questions: Sequence[Question]) -> list[QuestionAsk]:
+        """Register questions that are asked together, or find them again."""
+        # Few agents ask, and fewer than run
+        from adjourn.clarifications.exchange import clear_taken
+        from adjourn.settings.supervision import read_settings
+
+        clear_taken(self._controller, self._root, self.task.id)
+        blocked_at = questions[0].prompt if questions else ""
+        request = Request(
+            questions=tuple(questions),
+            blocked_at=blocked_at,
+            reason="its model asks",
+            linger=read_settings(self._root).linger,
+        )
+        self._clarification, asks = self._controller.asks.clarify_for_agent(self.run.id, request)
+        return asks
+
+    def linger(self, asks: Sequence[QuestionAsk], checkpoint: Checkpoint) -> list[QuestionAsk]:
+        """Wait briefly for answers, with a request file; else write the checkpoint."""
+        from adjourn.wiring.inside import InsideRun  # as above
+
+        if self._clarification is None:
+            return list(asks)
+        inside = InsideRun(self._controller, root=self._root, run_id=self.run.id)
+        if settled := inside.wait_for(self._clarification, asks):
+            return settled
+        inside.write_checkpoint(self._clarification, checkpoint)
+        return list(asks)
 
     def asks(self) -> list[Ask]:
         """Return all asks of the task, oldest first."""

@@ -141,17 +141,31 @@ class InsideRun:
         exchange.clear_taken(self._controller, self._root, self._task_id)
         clarification, asks = self._controller.asks.clarify(self._run_id, request)
         if any(ask.is_open for ask in asks):
-            asks = self._wait_for(clarification, asks, meanwhile) or self._leave_with(
-                clarification, draft
-            )
+            asks = self.wait_for(clarification, asks, meanwhile)
+            if not asks:
+                self.write_checkpoint(
+                    clarification,
+                    Checkpoint(
+                        agent_id=self._task_id,
+                        work_state=draft.work_state,
+                        context=draft.context,
+                        resume_instructions=ResumeInstructions(
+                            next_phase=draft.next_phase,
+                            estimated_remaining_work=draft.estimated_remaining_work,
+                        ),
+                        metadata=Metadata(tokens_burned=draft.tokens_burned),
+                    ),
+                )
+                _leave()
         return {ask.name: _answer(ask) for ask in asks}
 
-    def _wait_for(
+    def wait_for(
         self,
         clarification: Clarification,
         asks: Sequence[QuestionAsk],
-        meanwhile: Iterable[Callable[[], object]],
+        meanwhile: Iterable[Callable[[], object]] = (),
     ) -> list[QuestionAsk]:
+        """Write the request, and linger; return the asks once all have an answer, else nothing."""
         protocol_files.write_request(
             self._root, self._task_id, open_redactor().copied(clarification)
         )
@@ -179,7 +193,11 @@ class InsideRun:
                 if settled := self._settled_before(start + moment, ask_ids, sleep):
                     return settled
                 exchange.take_response(
-                    self._controller, self._root, self._task_id, refuse=self._refuse
+                    self._controller,
+                    self._root,
+                    self._task_id,
+                    refuse=self._refuse,
+                    patience=_LONGEST,
                 )
             return self._controller.asks.collect(self._run_id, ask_ids)
         finally:
@@ -197,25 +215,16 @@ class InsideRun:
                 break
         return settled or self._controller.asks.collect(self._run_id, ask_ids)
 
-    def _leave_with(self, clarification: Clarification, draft: AskDraft) -> NoReturn:
+    def write_checkpoint(self, clarification: Clarification, draft: Checkpoint) -> None:
+        """Keep what is to be known when the answers come, and write a copy."""
         self._say(log.NOT_IN_TIME)
         with self._controller.store.read() as view:
             task = view.task(self._task_id)
-        checkpoint = Checkpoint(
-            agent_id=self._task_id,
-            work_state=draft.work_state,
-            context=draft.context,
-            resume_instructions=ResumeInstructions(
-                next_phase=draft.next_phase, estimated_remaining_work=draft.estimated_remaining_work
-            ),
-            metadata=Metadata(tokens_burned=draft.tokens_burned),
-        )
         exchange.write_checkpoint(
-            self._controller, self._root, task, clarification, checkpoint, now=self._now()
+            self._controller, self._root, task, clarification, draft, now=self._now()
         )
         self._say(log.SAVED.format(phase=PHASE))
         self._say(log.EXIT)
-        _leave()
 
     def _say(self, line: str) -> None:
         log.say(line, wanted=self._verbose)

@@ -21,8 +21,8 @@ def own_environment(inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 @cache
-def own_program() -> str | None:
-    """Return where this very adjourn is installed as a command, if it is."""
+def own_program() -> str:
+    """Return where this very adjourn is installed as a command; "" if it is not."""
     # A word without a directory says nothing: a fork of a warm parent has one, and the workspace
     # may hold such a file.
     called = os.path.realpath(sys.argv[0]) if "/" in sys.argv[0] else ""
@@ -33,4 +33,4 @@ def own_program() -> str | None:
             and os.access(candidate, os.X_OK)
         ):
             return candidate
-    return None
+    return ""

@@ -125,11 +125,23 @@ def _deciding(call: Call) -> dict[str, Json]:
 
 def allow(wanted: Wanted, *, until: Milliseconds, by: str) -> Allowance:
     """Write down a rule for exactly this call, or say why there cannot be one."""
+    rule = allowance_of(wanted, until=until, by=by)
+    keep_allowance(rule)
+    return rule
+
+
+def keep_allowance(rule: Allowance) -> None:
+    """Write down a rule that a person has seen."""
+    change_allowances(lambda before: [*before, rule])
+
+
+def allowance_of(wanted: Wanted, *, until: Milliseconds, by: str) -> Allowance:
+    """Return the rule for exactly this call; nothing is written down."""
     if not 0 < until <= _LONGEST:
         raise Misuse("a rule counts for some time, and for a year at most", way_out=_HELP)
     moment = now()
     seen = _seen(wanted)
-    rule = Allowance(
+    return Allowance(
         id=new_id(),
         call=allowed_call(wanted.tool, wanted.arguments),
         programs=seen.programs,
@@ -140,8 +152,6 @@ def allow(wanted: Wanted, *, until: Milliseconds, by: str) -> Allowance:
         by=by,
         at=moment,
     )
-    change_allowances(lambda before: [*before, rule])
-    return rule
 
 
 def operands_of(wanted: Wanted) -> list[str]:

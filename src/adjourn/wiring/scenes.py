@@ -3,10 +3,16 @@
 import msgspec
 
 from adjourn.clarifications.exchange import why_refused
+from adjourn.clarifications.protocol_files import clarification_doc
 from adjourn.controller.controller import Controller
 from adjourn.core.agent.transcript import Message, decoded
 from adjourn.core.call import Call
-from adjourn.core.documents import ResumabilityDoc, WorkspaceDoc, resumability_doc
+from adjourn.core.documents import (
+    ClarificationDoc,
+    ResumabilityDoc,
+    WorkspaceDoc,
+    resumability_doc,
+)
 from adjourn.core.errors import Conflict
 from adjourn.core.kept_documents import BEGAN, ORIGINAL
 from adjourn.core.plan.plan import ItemState, Progress
@@ -32,6 +38,7 @@ class WholeTask(msgspec.Struct, frozen=True, kw_only=True):
     scene: Scene
     workspace: WorkspaceDoc | None  # what changed there since the task paused
     resumability: ResumabilityDoc | None  # of an agent whose session lies outside of the store
+    clarification: ClarificationDoc | None  # that it waits for, and where its files are
     refused_response: str | None  # why a response file that lies there was not taken
     events: list[Event]
     calls: list[tuple[Call, bytes | None]]  # each with what it was before somebody edited it
@@ -50,6 +57,7 @@ def gather_task(
         scene=scene,
         workspace=workspace_since(controller, scene, shows_all=shows_all),
         resumability=resumability_of(controller, scene.task, commands=commands),
+        clarification=clarification_doc(root, scene),
         refused_response=why_refused(root, task.id) if has_responses(root) else None,
         events=events,
         calls=[

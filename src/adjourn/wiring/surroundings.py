@@ -26,7 +26,7 @@ def observe(command: Command, workspace: str | None = None) -> Surroundings:
     The `workspace` of its task is the directory that it would run in, unless it is given.
     """
     return look_at(
-        command, path=search_path(None, os.environ), own=own_program() or "", workspace=workspace
+        command, path=search_path(None, os.environ), own=own_program(), workspace=workspace
     )
 
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from adjourn.cli.named_rows import NamedRow, keep_rows
 from adjourn.cli.session import Session
 from adjourn.cli.verbs._home_of_asks import all_roots, short_store_name
 from adjourn.controller.transaction import readable_call
-from adjourn.core.ask import Ask
+from adjourn.core.ask import ApprovalAsk, Ask
 from adjourn.core.documents import ask_doc, task_doc
 from adjourn.core.kept_documents import NOT_MADE, WHY
 from adjourn.core.states import ENDED, TaskState
@@ -18,7 +19,7 @@ from adjourn.ports.store import View
 from adjourn.system.machine import now
 from adjourn.views.ask_row import ask_row
 from adjourn.views.block import BLANK, Block, Table, line
-from adjourn.views.call import GIST, short, unmade_words
+from adjourn.views.call import GIST, unique_name, unmade_words
 from adjourn.views.paused import PausedTask, paused_blocks, paused_doc, paused_tasks
 from adjourn.wiring import name_of_store, open_decisions
 from adjourn.wiring.all_stores import StoreRead, read_each
@@ -28,6 +29,7 @@ class _Listed(msgspec.Struct, kw_only=True):
     """What one store adds to a list: rows with the moment by which they are sorted, documents."""
 
     rows: list[tuple[Milliseconds, tuple[str, ...]]]
+    named: list[NamedRow] = []  # what each row is about
     documents: list[object] = []
     paused: list[object] = []  # as documents
     paused_tasks: list[PausedTask] = []
@@ -50,11 +52,23 @@ def print_inbox(session: Session, *, limit: int, snoozed: bool) -> None:
                 else view.open_asks(limit=limit + 1, awake_at=moment)
             )
             rows: list[tuple[Milliseconds, tuple[str, ...]]] = [
-                (ask.created_at, ask_row(view, ask, now=moment, redactor=redactor))
+                (
+                    ask.created_at,
+                    ask_row(view, ask, now=moment, redactor=redactor, full_ids=session.full_ids),
+                )
                 for ask in found[:limit]
             ]
+            calls = [readable_call(view, ask) for ask in found[:limit]]
             listed = _Listed(
                 rows=rows,
+                named=[
+                    NamedRow(
+                        store=root,
+                        id=ask.id,
+                        digest=call.digest if call and isinstance(ask, ApprovalAsk) else None,
+                    )
+                    for ask, call in zip(found[:limit], calls, strict=True)
+                ],
                 count=view.count_open_asks(),
                 snoozed=view.count_snoozed_asks(now=moment),
                 has_more=len(found) > limit,
@@ -124,6 +138,10 @@ def print_tasks(session: Session, *, states: tuple[TaskState, ...], limit: int) 
                 for task in found
                 if task.spec.is_driven and task.state in ENDED
             }
+            names = {
+                task.id: task.id if session.full_ids else unique_name(view.tasks_like, task.id)
+                for task in found
+            }
         decisions.store.close()
         listed = _Listed(rows=[], has_more=len(found) > limit)
         for task in found[:limit]:
@@ -132,8 +150,9 @@ def print_tasks(session: Session, *, states: tuple[TaskState, ...], limit: int) 
             what = title(clean.spec, columns=GIST)
             if count := unmade.get(task.id):
                 what = f"{unmade_words(count)}: {what}"
-            row = (short(task.id), task.state, str(task.runs), changed, what)
+            row = (names[task.id], task.state, str(task.runs), changed, what)
             listed.rows.append((task.updated_at, row))
+            listed.named.append(NamedRow(store=root, id=task.id))
             if session.wants_json:
                 document = task_doc(task, calls_not_made=unmade.get(task.id, 0))
                 listed.documents.append(document | {"store": name_of_store(root)})
@@ -162,15 +181,16 @@ def _print_rows(
 ) -> None:
     """Print the rows of all stores in one table, sorted by time, and what could not be read."""
     found = [
-        (moment, (*row[:-1], short_store_name(result.root), row[-1]))
+        (moment, (*row[:-1], short_store_name(result.root), row[-1]), named)
         for result in results
         if result.found
-        for moment, row in result.found.rows
+        for (moment, row), named in zip(result.found.rows, result.found.named, strict=True)
     ]
     found.sort(key=lambda each: each[0], reverse=newest_first)
     blocks: list[Block] = []
     if found:
-        rows = [row for _, row in found[:limit]]
+        rows = [row for _, row, _ in found[:limit]]
+        keep_rows([named for _, _, named in found[:limit]])
         blocks.append(Table(head=head, rows=rows, state_column=1))
     else:
         blocks.append(line(nothing))

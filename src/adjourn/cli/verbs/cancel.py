@@ -2,14 +2,14 @@
 
 import click
 
-from adjourn.cli.options import verb
+from adjourn.cli.options import TASK_NAME, verb
 from adjourn.cli.session import Session
 from adjourn.cli.verbs._stop import stop
 from adjourn.controller.decisions import ENOUGH
 
 
 @verb("cancel")
-@click.argument("task", metavar="ID")
+@click.argument("task", type=TASK_NAME, metavar="ID")
 def command(session: Session, *, task: str) -> int:
     """End a task and wait until its process, if it has one, has left.
 

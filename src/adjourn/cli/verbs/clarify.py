@@ -9,7 +9,7 @@ from adjourn.cli.session import Session
 from adjourn.cli.terminal import print_exactly
 from adjourn.core import exits
 from adjourn.core.ask import Question
-from adjourn.core.clarification import Request
+from adjourn.core.clarification import Request, checkpoint_schema
 from adjourn.core.errors import Misuse
 
 _WAY_OUT = "adjourn clarify --help"
@@ -36,9 +36,13 @@ _WAY_OUT = "adjourn clarify --help"
     metavar="TIME",
     help="Wait that long for quick answers: 0s, 30s, 5m (default: 60s).",
 )
+@click.option(
+    "--schema", is_flag=True, help="Print the JSON Schema of a checkpoint, and do nothing else."
+)
 def command(
     session: Session,
     *,
+    schema: bool,
     questions: tuple[str, ...],
     request: BinaryIO | None,
     checkpoint: BinaryIO | None,
@@ -50,6 +54,10 @@ def command(
     adjourn clarify "Which pattern?" "Who reviews it?" > answers || exit $?
     { read -r pattern; read -r reviewer; } < answers
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
+    if schema:
+        session.is_copy = False
+        session.print_document(checkpoint_schema())
+        return exits.COMPLETED
     if bool(questions) == bool(request):
         raise Misuse("name the questions, or the file that has them", way_out=_WAY_OUT)
     # The library is imported by scripts that may never ask

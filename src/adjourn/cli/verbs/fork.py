@@ -3,7 +3,7 @@
 import click
 
 from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervising
-from adjourn.cli.options import verb
+from adjourn.cli.options import TASK_NAME, verb
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
 from adjourn.controller.decisions import ENOUGH
@@ -12,7 +12,7 @@ from adjourn.supervision.workspace_notes import require_workspace
 
 
 @verb("fork")
-@click.argument("task", metavar="ID")
+@click.argument("task", type=TASK_NAME, metavar="ID")
 @click.argument("text", required=False)
 @click.option("--at", metavar="CHECKPOINT", help="Where to begin (default: where the task is now).")
 @click.option(

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from adjourn.cli.options import verb
+from adjourn.cli.options import TASK_NAME, verb
 from adjourn.cli.screen import Margin, Stream, hand_on_all
 from adjourn.cli.session import Session
 from adjourn.cli.terminal import flush, print_exactly
@@ -20,7 +20,7 @@ from adjourn.views.call import short
 
 
 @verb("logs", prints_whole=True)
-@click.argument("task", metavar="ID")
+@click.argument("task", type=TASK_NAME, metavar="ID")
 @click.option(
     "-f", "--follow", is_flag=True, help="Go on until the task has ended, also after a pause."
 )

@@ -5,7 +5,7 @@ import os
 import click
 
 from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervising
-from adjourn.cli.options import verb
+from adjourn.cli.options import TASK_NAME, verb
 from adjourn.cli.session import Session
 from adjourn.cli.verbs._workspace import require_own_repository
 from adjourn.controller.controller import Controller
@@ -17,7 +17,7 @@ from adjourn.core.text.render import prose, visible
 
 
 @verb("restart")
-@click.argument("task", metavar="ID")
+@click.argument("task", type=TASK_NAME, metavar="ID")
 @click.option(
     "--detach", is_flag=True, help="Return at once; a copy of this command supervises the task."
 )

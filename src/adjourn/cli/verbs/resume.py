@@ -4,12 +4,12 @@ from typing import Any
 
 import click
 
-from adjourn.cli.foreground import report, run_detached, run_to_the_end, supervising
-from adjourn.cli.options import verb
+from adjourn.cli.foreground import report, run_detached, run_until_settled, supervising
+from adjourn.cli.options import TASK_NAME, verb
 from adjourn.cli.session import Session
 from adjourn.cli.verbs._workspace import require_own_repository
 from adjourn.controller.controller import Controller
-from adjourn.controller.decisions import ENOUGH
+from adjourn.controller.decisions import ENOUGH, require_named
 from adjourn.core.errors import Misuse
 from adjourn.core.resumption import PLAIN, Resumption
 from adjourn.core.task import Task
@@ -19,7 +19,7 @@ _LIMITS = ("max_steps", "max_tokens", "max_cost")
 
 
 @verb("resume")
-@click.argument("task", metavar="ID")
+@click.argument("task", type=TASK_NAME, metavar="ID")
 @click.argument("text", required=False)
 @click.option(
     "--approve",
@@ -83,7 +83,7 @@ def command(
         found = _queued(
             session, controller, task, workspace, resumption, supervisor=supervisor.name
         )
-        return report(session, controller, run_to_the_end(session, supervisor, found))
+        return run_until_settled(session, controller, supervisor, found)
 
 
 def _accepted(session: Session, text: str, resumption: Resumption) -> int:
@@ -92,6 +92,7 @@ def _accepted(session: Session, text: str, resumption: Resumption) -> int:
             "--accept stands alone: it answers nothing and decides nothing else",
             way_out=f"adjourn resume {text} --accept",
         )
+    require_named(text)
     controller = session.open_controller()
     task = controller.decisions.find_task(text, shortest=ENOUGH)
     controller.tasks.require_newest(text, task)
@@ -108,6 +109,8 @@ def _queued(
     *,
     supervisor: str | None = None,
 ) -> Task:
+    if resumption.decides or resumption.answers_something:
+        require_named(text)
     task = controller.decisions.find_task(text, shortest=ENOUGH)
     controller.tasks.require_newest(text, task)
     if task.spec.is_driven:

@@ -7,7 +7,14 @@ from typing import NoReturn, TypedDict, Unpack
 
 import click
 
-from adjourn.cli.foreground import naming, report, run_detached, run_to_the_end, supervising
+from adjourn.cli.foreground import (
+    naming,
+    report,
+    run_detached,
+    run_to_the_end,
+    run_until_settled,
+    supervising,
+)
 from adjourn.cli.options import (
     DURATION,
     TAKE_A_PROMPT,
@@ -182,9 +189,11 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
     with supervising(session) as (controller, supervisor):
         task = start(controller, supervisor.name)
         with naming(session, task):
+            if not spec.parent_run:
+                return run_until_settled(session, controller, supervisor, task)
             # An earlier run of the enclosing script may have had it run already
             task = run_to_the_end(session, supervisor, task)
-            if spec.parent_run and task.state not in ENDED:
+            if task.state not in ENDED:
                 controller.tasks.leave_open(spec.parent_run, task)
             return report(session, controller, task)
 

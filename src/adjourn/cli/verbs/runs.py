@@ -2,7 +2,7 @@
 
 import click
 
-from adjourn.cli.options import verb
+from adjourn.cli.options import TASK_NAME, verb
 from adjourn.cli.session import Session
 from adjourn.controller.standing import report_of
 from adjourn.core.agent.calls import Spent
@@ -18,7 +18,7 @@ from adjourn.views.block import Table
 
 
 @verb("runs")
-@click.argument("task", metavar="ID")
+@click.argument("task", type=TASK_NAME, metavar="ID")
 def command(session: Session, *, task: str) -> None:
     """List the runs of a task, oldest first, with how each came from another."""
     controller = session.open_controller()

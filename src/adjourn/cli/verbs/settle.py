@@ -7,7 +7,7 @@ from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.cli.verbs._replies import warn_receipts
 from adjourn.controller.controller import Controller
-from adjourn.controller.decisions import ENOUGH
+from adjourn.controller.decisions import ENOUGH, require_named
 from adjourn.core import exits
 from adjourn.core.ask import UncertainAsk, Verb, Verdict
 from adjourn.core.errors import Conflict, NotFound
@@ -37,6 +37,7 @@ def command(session: Session, *, call: str, verdict: str) -> int:
 
 def _named(controller: Controller, call: str) -> tuple[str, int]:
     text, _, name = call.partition(".")
+    require_named(text)
     task = controller.decisions.find_task(text, shortest=ENOUGH)
     with controller.store.read() as view:
         labelled = view.call_labelled(task.id, name)

@@ -7,12 +7,13 @@ import click
 import msgspec
 
 from adjourn.clarifications.exchange import prompt_of
-from adjourn.cli.options import verb
+from adjourn.cli.options import TASK_NAME, verb
 from adjourn.cli.session import Session
 from adjourn.cli.terminal import print_exactly
 from adjourn.controller.controller import Controller
 from adjourn.core.agent.transcript import Message, Tally, Usage
-from adjourn.core.documents import manifest_of
+from adjourn.core.ask import Ask
+from adjourn.core.documents import ask_doc, manifest_of
 from adjourn.core.errors import Conflict
 from adjourn.core.task import Task
 from adjourn.core.text.render import prose
@@ -21,9 +22,12 @@ from adjourn.views.agent import resumability_blocks
 from adjourn.views.block import BLANK, AgentWords, Block, line, unattended_block
 from adjourn.views.task import (
     all_calls,
+    ask_blocks,
+    clarification_blocks,
     history_blocks,
     resume_hint,
     settled_blocks,
+    settling_blocks,
     task_blocks,
     work_blocks,
 )
@@ -44,7 +48,7 @@ class TranscriptDoc(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @verb("show", prints_whole=True)
-@click.argument("task", metavar="ID")
+@click.argument("task", type=TASK_NAME, metavar="ID")
 @click.option("--full", is_flag=True, help="Cut nothing.")
 @click.option(
     "--transcript", is_flag=True, help="Only print the conversation of the built-in agent."
@@ -57,12 +61,18 @@ class TranscriptDoc(msgspec.Struct, frozen=True, kw_only=True):
 def command(
     session: Session, *, task: str, full: bool, transcript: bool, resume_prompt: bool
 ) -> None:
-    """Show a task: what it is, how it stands, what it waits for, and what happened."""
+    """Show a task: what it is, how it stands, what it waits for, and what happened.
+
+    ID may be that of an ask: then only the ask is shown.
+    """
     controller = session.open_controller()
     session.shows_all = full
     session.is_copy = not full
+    named = controller.decisions.find(task)
     found = controller.decisions.find_task(task)
-    if resume_prompt:
+    if not isinstance(named, Task) and not (resume_prompt or transcript):
+        _print_ask(session, controller, named)
+    elif resume_prompt:
         _print_prompt(session, controller, found)
     elif transcript:
         _print_transcript(session, controller, found)
@@ -84,6 +94,7 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
             manifest_of(scene, hint=resume_hint(scene, commands)),
             workspace=whole.workspace or msgspec.UNSET,
             resumability=whole.resumability or msgspec.UNSET,
+            clarification=whole.clarification or msgspec.UNSET,
         )
         session.print_document(manifest)
         return
@@ -96,6 +107,8 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
     if refusal:
         blocks += [line(refusal), BLANK]
     blocks += work_blocks(scene, cut=cut)
+    if whole.clarification:
+        blocks += clarification_blocks(whole.clarification)
     blocks.append(line(time_words(time_spent(whole.events), now=now)))
     if whole.workspace:
         blocks += [BLANK, *workspace_blocks(whole.workspace)]
@@ -106,6 +119,28 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
     if session.shows_all:
         blocks += [BLANK, *all_calls(whole.calls, not_made=scene.not_made, cut=cut)]
     blocks += [BLANK, *history_blocks(whole.events, shows_all=session.shows_all)]
+    session.show(blocks)
+
+
+def _print_ask(session: Session, controller: Controller, ask: Ask) -> None:
+    scene = controller.scene_of(ask)
+    if session.wants_json:
+        document = msgspec.to_builtins(
+            ask_doc(
+                ask,
+                scene.call_of(ask),
+                original=scene.original_of(ask),
+                why=scene.why.get(ask.id),
+            )
+        )
+        session.print_document({"schema_version": 1, **document})
+        return
+    cut = session.cut(ask.id)
+    blocks = ask_blocks(ask, scene, now=controller.now(), cut=cut)
+    if ask.is_open:
+        blocks += [BLANK, *settling_blocks(ask, session.commands)]
+    else:
+        blocks += settled_blocks(msgspec.structs.replace(scene, asks=(ask,)), cut=cut)
     session.show(blocks)
 
 

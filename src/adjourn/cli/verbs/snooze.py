@@ -2,7 +2,7 @@
 
 import click
 
-from adjourn.cli.options import DURATION, MOMENT, verb
+from adjourn.cli.options import ASK_NAME, DURATION, MOMENT, verb
 from adjourn.cli.session import Session
 from adjourn.cli.verbs._replies import read_ids
 from adjourn.controller.transaction import call_asked_about
@@ -14,7 +14,7 @@ _LONGEST = 10 * 366 * 86_400_000
 
 
 @verb("snooze", prints_whole=True)
-@click.argument("asks", nargs=-1, required=True, metavar="ASK...")
+@click.argument("asks", nargs=-1, required=True, type=ASK_NAME, metavar="ASK...")
 @click.option(
     "--for", "length", type=DURATION, metavar="TIME", help="For how long: 90s, 15m, 8h, 2d."
 )

@@ -1,5 +1,8 @@
 """adjourn tasks: list tasks."""
 
+import os
+import sys
+
 import click
 
 from adjourn.cli.options import verb
@@ -12,7 +15,7 @@ from adjourn.core.task import Task
 from adjourn.core.text.render import title
 from adjourn.core.text.when import ago
 from adjourn.views.block import BLANK, Table, unattended_block
-from adjourn.views.call import GIST, short, unmade_words
+from adjourn.views.call import GIST, unique_name, unmade_words
 from adjourn.wiring import find_unattended
 
 
@@ -48,6 +51,7 @@ def command(
         return
     decisions = session.open_decisions() if session.has_store else None
     found: list[Task] = []
+    names: dict[str, str] = {}  # what each is called in the table
     unmade: dict[str, int] = {}  # how many approved calls of agents were never made
     if decisions:
         start = decisions.find_task(before).id if before else None
@@ -59,6 +63,11 @@ def command(
                 for task in found
                 if task.spec.is_driven and task.state in ENDED
             }
+            if not session.wants_json:
+                names = {
+                    task.id: task.id if session.full_ids else unique_name(view.tasks_like, task.id)
+                    for task in found
+                }
     if session.wants_json:
         session.print_document(
             {
@@ -83,7 +92,13 @@ def command(
         if count := unmade.get(task.id):
             what = f"{unmade_words(count)}: {what}"
         changed = ago(task.updated_at, now=moment)
-        rows.append((short(task.id), task.state, str(task.runs), changed, what))
+        rows.append((names[task.id], task.state, str(task.runs), changed, what))
+    if sys.stdout.isatty():
+        # Only at a terminal (bench start)
+        from adjourn.cli.named_rows import NamedRow, keep_rows
+
+        store = os.path.realpath(session.root)
+        keep_rows([NamedRow(store=store, id=task.id) for task in found])
     head = ("TASK", "STATE", "RUNS", "CHANGED", "WHAT")
     session.show([Table(head=head, rows=rows, state_column=1)])
     if stuck := find_unattended(session.root, found, now=moment):
@@ -91,5 +106,5 @@ def command(
     if len(found) == limit:
         only = [word for state in states for word in ("--state", state)]
         session.print(
-            f"\nolder: {session.commands('tasks', *only, '--before', short(found[-1].id))}"
+            f"\nolder: {session.commands('tasks', *only, '--before', names[found[-1].id])}"
         )

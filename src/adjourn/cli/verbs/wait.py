@@ -5,7 +5,7 @@ import time
 import click
 
 from adjourn.cli.foreground import EXIT_CODES, standing
-from adjourn.cli.options import Amount, verb
+from adjourn.cli.options import TASK_NAME, Amount, verb
 from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
@@ -20,7 +20,7 @@ _MOMENT = 2.0  # seconds that a detached supervisor may need to take its task
 
 
 @verb("wait")
-@click.argument("tasks", nargs=-1, required=True, metavar="ID...")
+@click.argument("tasks", nargs=-1, required=True, type=TASK_NAME, metavar="ID...")
 @click.option(
     "--timeout", type=Amount(), metavar="SECONDS", help="Give up after so long, with exit code 1."
 )

@@ -9,6 +9,9 @@ from adjourn.core.ask import ApprovalAsk, Terms
 from adjourn.core.call import Call, Command
 from adjourn.core.policy.judgement import Action, Judgement, Never
 
+# Behind the digest of a file that is opened once more by its path, after the last look
+NOT_PINNED = " (not pinned)"
+
 
 class Way(Enum):
     """What happens to a command that was judged."""
@@ -90,10 +93,6 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     readers: dict[str, tuple[str, ...]] = {}
     searched: dict[str, tuple[str, ...]] = {}  # the same, of those that `env` finds on PATH
     doubts: dict[str, str] = {}  # by a program's word: why its interpreters may be others
-
-
-# Behind the digest of a file that is opened once more by its path, after the last look
-NOT_PINNED = " (not pinned)"
 
 
 NOTHING_SEEN = Surroundings()

@@ -40,8 +40,9 @@ def visible(text: str) -> str:
 
     Printable ASCII stands for itself; only a backslash is doubled. So do letters of the scripts in
     which one character is one shape, set from left to right: Latin, Greek, Cyrillic, kana, Han,
-    Hangul. So do arrows, emoji and other signs that look like no letter, and whole words of Arabic,
-    Hebrew, Hindi and Thai that are well formed and touch no ASCII. Curly quotes and dashes are
+    Hangul. So do arrows, emoji (with a tone of skin, or people joined to one picture) and other
+    signs that look like no letter, and whole words of Arabic, Persian, Hebrew, Hindi and Thai that
+    are well formed and touch no ASCII, with the numbers beside them. Curly quotes and dashes are
     shown where they cannot be taken for those of a shell. All else is escaped: `\n`, `\r`, `\t`,
     `\x80` for a byte that is not UTF-8, `\{40 spaces}` for a wide gap, `\u{202e}` for the rest.
 
@@ -210,7 +211,7 @@ def _cells(char: str) -> int:
     # Slow to import, and seldom needed
     from unicodedata import category, east_asian_width
 
-    if category(char) in {"Mn", "Me"}:
+    if category(char) in {"Mn", "Me"} or char == "\u200d":
         return 0
     return 2 if east_asian_width(char) in {"W", "F"} or "🇦" <= char <= "🇿" else 1
 
@@ -448,6 +449,21 @@ _SIGNS = (
     r"\U0001f300-\U0001f3fa\U0001f400-\U0001f53d\U0001f54b-\U0001f5ff\U0001f600-\U0001f64f"
     r"\U0001f680-\U0001f6ff\U0001f7e0-\U0001f7eb\U0001f90c-\U0001f9ff\U0001fa70-\U0001faff"
 )
+# People, tones of skin, and what a joiner puts beside a person. A person that stands right before
+# one of these looks like both joined, on some terminals: there the second is escaped.
+_PERSON = r"\U0001f466-\U0001f469\U0001f474-\U0001f476\U0001f9d1-\U0001f9d3"
+_TONE = r"\U0001f3fb-\U0001f3ff"
+_BESIDE = (
+    _PERSON + r"\U0001f33e\U0001f373\U0001f37c\U0001f393\U0001f3a4\U0001f3a8\U0001f3eb\U0001f3ed"
+    r"\U0001f4bb\U0001f4bc\U0001f527\U0001f52c\U0001f680\U0001f692\U0001f91d\U0001f9af-\U0001f9b3\U0001f9bc\U0001f9bd"
+)
+_WITH_TONE = (
+    r"\u261d\u270a-\u270d\U0001f385\U0001f3c2-\U0001f3c4\U0001f3c7\U0001f3ca-\U0001f3cc\U0001f442\U0001f443"
+    r"\U0001f446-\U0001f450\U0001f466-\U0001f478\U0001f47c\U0001f481-\U0001f483\U0001f485-\U0001f487"
+    r"\U0001f4aa\U0001f590\U0001f595\U0001f596\U0001f645-\U0001f647\U0001f64b-\U0001f64f\U0001f6b4-\U0001f6b6"
+    r"\U0001f90c\U0001f90f\U0001f918-\U0001f91f\U0001f926\U0001f930-\U0001f939\U0001f9d1-\U0001f9dd\U0001faf0-\U0001faf8"
+)
+_JOINED = f"[{_PERSON}][{_TONE}]?(?:\u200d[{_BESIDE}][{_TONE}]?)+(?![\u200d\ufe0f])"
 # Syllables of scripts with marks, each in the one order in which it can be written: no two of them
 # look alike. Not in these: a vowel sign after a vowel, two vowel signs, marks in another order.
 _CONSONANT = r"(?:[\u0915-\u0939]|[\u0915-\u0927\u092a-\u0930\u0932\u0935-\u0939]\u093c)"
@@ -459,7 +475,19 @@ _THAI = (
     r"[\u0e40-\u0e44]?[\u0e01-\u0e2e][\u0e31\u0e34-\u0e39]?[\u0e47-\u0e4c]?"
     r"[\u0e30\u0e32\u0e33]?\u0e46?"
 )
+# Arabic and Persian have letters and digits that look alike. Which of the two a text is depends
+# only on what does not, and then each of these stands for one letter: the other's is escaped.
 _ARABIC = r"\u0621-\u063a\u0641-\u064a"
+_PERSIAN = r"\u0621-\u063a\u0641\u0642\u0644-\u0648\u067e\u0686\u0698\u06af\u06a9\u06cc"
+_SAME_IN_PERSIAN = str.maketrans("\u0643\u0649\u064a", "\u06a9\u06cc\u06cc")
+# Digits of a script: all of them, and those that look like no letter or digit of ASCII. A number is
+# shown if one of these is in it, and a letter of its script is in the same text.
+_DIGITS = {
+    "arabic": (r"\u0660-\u0669", r"\u0662-\u0664\u0666", r"\u0621-\u064a"),
+    "persian": (r"\u06f0-\u06f9", r"\u06f2-\u06f4\u06f6", r"\u0621-\u06cc"),
+    "devanagari": (r"\u0966-\u096f", r"\u0967\u0968\u096b-\u096f", r"\u0905-\u0939"),
+    "thai": (r"\u0e50-\u0e59", r"\u0e51-\u0e59", r"\u0e01-\u0e2e"),
+}
 _HEBREW = r"\u05d0-\u05ea"
 # What makes quotes and dashes mean something to a shell, and what a bidirectional terminal moves to
 # another place beside a word that is set from right to left
@@ -498,9 +526,17 @@ def _shown(text: str, spellings: _Spellings | None = None) -> str:
     # alphabets among which suspects are looked for.
     is_code = _CODE.search(text) is not None
     is_prose = not is_code and _NOT_PROSE.search(text) is None
-    parts: list[str] = _readable(is_code=is_code, is_prose=is_prose).split(text)
+    has_others = _others().search(text) is not None  # a quick way past most texts
+    is_persian = has_others and bool(_persian().search(text.translate(_SAME_IN_PERSIAN)))
+    scripts = tuple(
+        name
+        for name, (digits, _, letters) in (_DIGITS.items() if has_others else ())
+        if re.search(f"[{digits}]", text) and re.search(f"[{letters}]", text)
+    )
+    readable = _readable(is_code=is_code, is_prose=is_prose, is_persian=is_persian, scripts=scripts)
+    parts: list[str] = readable.split(text)
     for at, part in enumerate(parts):
-        if at % 2 == 0 or not part.isprintable():
+        if at % 2 == 0 or not part.replace("\u200d", "").isprintable():
             parts[at] = _spelled(part, spellings, suspects=_suspects(), escape=_call_escape)
     return "".join(parts)
 
@@ -509,7 +545,12 @@ def _worded(text: str, spellings: _Spellings) -> str:
     text = text.replace("\\u{", "\\u{5c}u{")
     if text.isascii():
         return text if text.isprintable() else text.translate(spellings)
-    words = _spelled(text, spellings, suspects=_mixed_words(), escape=_escape)
+    # Between people a joiner is seen: it makes one picture of them
+    parts: list[str] = re.split(f"((?<!\u200d){_JOINED})", text) if "\u200d" in text else [text]
+    parts[::2] = [
+        _spelled(part, spellings, suspects=_mixed_words(), escape=_escape) for part in parts[::2]
+    ]
+    words = "".join(parts)
     marks = _marks(words)
     return _spelled(words, {}, suspects=_stray(marks), escape=_escape) if marks else words
 
@@ -564,11 +605,16 @@ def _letters() -> re.Pattern[str]:
 
 
 @cache
-def _readable(*, is_code: bool, is_prose: bool) -> re.Pattern[str]:
+def _readable(
+    *, is_code: bool, is_prose: bool, is_persian: bool, scripts: tuple[str, ...]
+) -> re.Pattern[str]:
     """Find what a call shows although it is neither ASCII nor a letter of one shape."""
     apart = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
+    beside = f"(?:(?<![{_PERSON}])(?<![{_PERSON}][{_TONE}])|(?![{_BESIDE}]))"
     ways = [
-        f"[{_SIGNS}]",
+        f"(?<!\u200d){beside}{_JOINED}",
+        f"(?<!\u200d){beside}[{_WITH_TONE}][{_TONE}](?!\u200d)",
+        f"{beside}[{_SIGNS}]",
         f"{apart[0]}(?<![\\u0900-\\u097f])(?:{_DEVANAGARI})++(?![\u0900-\u097f]){apart[1]}",
         f"{apart[0]}(?<![\u0e00-\u0e7f])(?:{_THAI})++(?![\u0e00-\u0e7f]){apart[1]}",
         f"(?<=[{_HAN}{_HIRAGANA}{_KATAKANA}{_HANGUL}])[\uff01\uff0c\uff1a\uff1b\uff1f]",
@@ -580,9 +626,34 @@ def _readable(*, is_code: bool, is_prose: bool) -> re.Pattern[str]:
     if is_prose:
         ways += [
             f"{apart[0]}(?<![{letters}])[{letters}]{{2,}}+[\u060c\u061b\u061f]?(?![{letters}]){apart[1]}"
-            for letters in (_ARABIC, _HEBREW)
+            for letters in (_PERSIAN if is_persian else _ARABIC, _HEBREW)
         ]
-    return re.compile(f"((?:{'|'.join(ways)})++)")
+    is_shown = {"arabic": is_prose and not is_persian, "persian": is_prose and is_persian}
+    for digits, certain, _ in (_DIGITS[name] for name in scripts if is_shown.get(name, True)):
+        number = f"(?=[{digits}]*[{certain}])[{digits}]++"
+        ways.append(f"{apart[0]}(?<![{digits}]){number}{apart[1]}")
+    # A quick way past everything else
+    begins = r"\u0590-\u06ff\u0900-\u097f\u0e00-\u0e7f\u2010-\u201f\uff01-\uff1f" + _SIGNS
+    return re.compile(f"((?:(?=[{begins}{_WITH_TONE}])(?:{'|'.join(ways)}))++)")
+
+
+@cache
+def _persian() -> re.Pattern[str]:
+    """Find what makes a text Persian: a letter that Arabic has not, or one of its little words.
+
+    These do not count beside the article or the feminine ending of Arabic.
+    """
+    words = (
+        r"\u06a9\u0647|\u0627\u06cc\u0646|\u0628\u0631\u0627\u06cc|\u0645\u06cc|\u0622\u06cc\u0627|\u0627\u0632"
+        r"|\u0631\u0627|\u062f\u0631|\u0627\u0633\u062a|\u0634\u062f|\u0634\u0648\u062f"
+    )
+    arabic = r"\u0629|\b\u0627\u0644"
+    return re.compile(rf"(?s)[\u067e\u0686\u0698\u06af]|\A(?!.*(?:{arabic})).*\b(?:{words})\b")
+
+
+@cache
+def _others() -> re.Pattern[str]:
+    return re.compile(r"[\u0600-\u06ff\u0900-\u097f\u0e00-\u0e7f]")
 
 
 @cache

@@ -14,6 +14,13 @@ from adjourn.core.task import Milliseconds
 from adjourn.core.text.when import stamp
 
 GENESIS = b"\0" * 32
+SHORT = 32  # as many hexadecimal digits of a seal are printed for people: 128 bits
+_VERBS = {
+    AskState.APPROVED: Verb.APPROVE,
+    AskState.REJECTED: Verb.REJECT,
+    AskState.ANSWERED: Verb.ANSWER,
+    AskState.SETTLED: Verb.SETTLE,
+}
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -112,16 +119,6 @@ def _next_link(heads: dict[str, bytes], row: Sealed) -> bytes:
     link = link_after(heads.get(row.event.task_id, GENESIS), row.event)
     heads[row.event.task_id] = link
     return link
-
-
-SHORT = 32  # as many hexadecimal digits of a seal are printed for people: 128 bits
-
-_VERBS = {
-    AskState.APPROVED: Verb.APPROVE,
-    AskState.REJECTED: Verb.REJECT,
-    AskState.ANSWERED: Verb.ANSWER,
-    AskState.SETTLED: Verb.SETTLE,
-}
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):

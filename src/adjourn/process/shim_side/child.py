@@ -23,6 +23,7 @@ from adjourn.system.poll import IGNORED
 
 _COULD_NOT_START = 127
 _READY = b"."
+_BUSY = b"\1"  # what it begins with if somebody is writing the program: later it may start
 SHORTAGE = b"\0"  # what a child's complaint begins with if the machine is the reason
 # The first byte of what a child reports; a sentence begins with neither
 _EXECUTING, _REFUSING = b"=", b"~"
@@ -53,6 +54,7 @@ class ChildReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     refused: str = ""
     complaint: str = ""
     is_shortage: bool = False  # whether the machine is why it complains
+    is_busy: bool = False  # whether somebody was writing its program
 
 
 def read_report(report: bytes) -> ChildReport:
@@ -63,9 +65,12 @@ def read_report(report: bytes) -> ChildReport:
     complaint = rest if is_whole else report
     if complaint.startswith(_REFUSING):
         return ChildReport(executed=executed, refused=complaint[1:].decode(errors="replace"))
-    sentence = complaint.removeprefix(SHORTAGE).decode(errors="replace")
+    sentence = complaint.removeprefix(SHORTAGE).removeprefix(_BUSY).decode(errors="replace")
     return ChildReport(
-        executed=executed, complaint=sentence, is_shortage=complaint.startswith(SHORTAGE)
+        executed=executed,
+        complaint=sentence,
+        is_shortage=complaint.startswith(SHORTAGE),
+        is_busy=complaint.startswith(_BUSY),
     )
 
 
@@ -147,7 +152,8 @@ class Child:
         except OtherBytes as other:
             os.write(self._report, _REFUSING + str(other).encode(errors="backslashreplace"))
         except BaseException as error:  # noqa: BLE001 see above
-            mark = SHORTAGE if isinstance(error, OSError) and is_shortage(error.errno) else b""
+            number = error.errno if isinstance(error, OSError) else None
+            mark = SHORTAGE if is_shortage(number) else _BUSY if number == errno.ETXTBSY else b""
             why = error.strerror if isinstance(error, OSError) else error
             is_said = isinstance(error, CannotStart)
             sentence = str(error) if is_said else f"cannot run {' '.join(self._argv[:1])}: {why}"

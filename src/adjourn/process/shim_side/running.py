@@ -233,6 +233,7 @@ class Running:
             signal=-code if code < 0 else None,
             error=complaint or None,
             is_shortage=report.is_shortage,
+            is_busy=report.is_busy,
             interrupted=self._interrupted,
             timed_out=self._timed_out,
             killed=self._killed if code == -signal.SIGKILL else None,

@@ -11,8 +11,9 @@ import msgspec
 from adjourn.core import kept_documents
 from adjourn.core.agent.calls import Held, Proposed, is_rejection
 from adjourn.core.agent.transcript import Assistant, ToolCall, ToolResult
-from adjourn.core.ask import Question, QuestionAsk
+from adjourn.core.ask import Question
 from adjourn.core.call import arguments_of, tool_body
+from adjourn.core.clarification import Checkpoint
 from adjourn.core.errors import Misuse
 from adjourn.core.states import CallState
 from adjourn.ports.drive import Drive
@@ -44,11 +45,13 @@ class Batch:
             self._held = self._named(found)
         else:
             self._held = self._propose()
-        self._asked = {
-            call.id: self._question(call)
+        asking = [
+            call
             for call in answer.tool_calls
             if call.name == ASK.name and call.id not in self._unmade
-        }
+        ]
+        asks = drive.clarify([_question(call) for call in asking]) if asking else []
+        self._asked = dict(zip((call.id for call in asking), asks, strict=True))
 
     @property
     def needs_a_person(self) -> bool:
@@ -57,6 +60,19 @@ class Batch:
         return not states.isdisjoint(_NEEDS_A_PERSON) or any(
             ask.is_open for ask in self._asked.values()
         )
+
+    @property
+    def needs_only_answers(self) -> bool:
+        """Whether it could go on as soon as its questions are answered."""
+        states = {held.call.state for held in self._held.values() if held.call}
+        return states.isdisjoint(_NEEDS_A_PERSON) and any(
+            ask.is_open for ask in self._asked.values()
+        )
+
+    def linger(self, checkpoint: Checkpoint) -> None:
+        """Wait briefly for the answers; if they do not come, leave the checkpoint behind."""
+        asks = self._drive.linger(list(self._asked.values()), checkpoint)
+        self._asked = dict(zip(self._asked, asks, strict=True))
 
     # --- before the policy ------------------------------------------------------------------------
 
@@ -97,13 +113,6 @@ class Batch:
         if self._unmade:
             self._drive.keep(UNMADE, msgspec.json.encode(self._unmade))
         return self._named(self._drive.propose(proposed))
-
-    def _question(self, call: ToolCall) -> QuestionAsk:
-        arguments = call.arguments if isinstance(call.arguments, dict) else {}
-        choices = tuple(str(choice) for choice in arguments.get("choices", ()))
-        return self._drive.ask(
-            Question(prompt=str(arguments.get("question", "")), key=call.id, choices=choices)
-        )
 
     # --- what came of it --------------------------------------------------------------------------
 
@@ -157,6 +166,12 @@ class Batch:
         if call.name in OWN:
             return True, "done"
         return self._looked[call.id] if call.id in self._looked else _came_of(self._held[call.id])
+
+
+def _question(call: ToolCall) -> Question:
+    arguments = call.arguments if isinstance(call.arguments, dict) else {}
+    choices = tuple(str(choice) for choice in arguments.get("choices", ()))
+    return Question(prompt=str(arguments.get("question", "")), key=call.id, choices=choices)
 
 
 def _came_of(held: Held) -> Outcome:

@@ -10,16 +10,19 @@ from adjourn.core.agent.transcript import (
     Message,
     Summary,
     Tally,
+    ToolCall,
     ToolResult,
     Usage,
     User,
     decoded,
     encoded,
 )
+from adjourn.core.clarification import Checkpoint, Context, Metadata, WorkState
 from adjourn.core.kept_documents import BEGAN
 from adjourn.core.review import WANTS_CHANGES
+from adjourn.core.task import Task
 from adjourn.ports.drive import Drive
-from adjourn.runners.agent.tools.toolbox import FINISH
+from adjourn.runners.agent.tools.toolbox import ASK, FINISH
 
 
 class AgentConversation:
@@ -157,6 +160,42 @@ class AgentConversation:
         """The key of the question that words without a call are: each has one of its own."""
         return "input" if self.tally.questions == 1 else f"input-{self.tally.questions}"
 
+    def checkpoint(self, task: Task) -> Checkpoint:
+        """Return what the model has done so far, and the questions at which it waits."""
+        done = {
+            message.tool_call_id
+            for message in self.messages
+            if isinstance(message, ToolResult) and not message.failed
+        }
+        calls = [
+            call
+            for message in self.messages
+            if isinstance(message, Assistant)
+            for call in message.tool_calls
+        ]
+        made = [(call, _path(call)) for call in calls if call.id in done]
+        used = self.tally.usage
+        return Checkpoint(
+            agent_id=task.id,
+            work_state=WorkState(
+                completed=[f"{call.name} {path}".rstrip() for call, path in made],
+                in_progress=[task.spec.prompt or ""],
+                blocked=[
+                    str(call.arguments.get("question", ""))
+                    for call in calls
+                    if call.name == ASK.name
+                    and call.id not in done
+                    and isinstance(call.arguments, dict)
+                ],
+            ),
+            context=Context(
+                session_context={"session": task.session_id, "messages": len(self.messages)},
+                files_created=[path for call, path in made if call.name == "write_file" and path],
+                files_modified=[path for call, path in made if call.name == "edit_file" and path],
+            ),
+            metadata=Metadata(tokens_burned=used.input + used.output),
+        )
+
     @property
     def is_finished(self) -> bool:
         """Whether the model said that its work is done."""
@@ -185,3 +224,9 @@ class AgentConversation:
         return next(
             (str(given.get("message", "")) for given in finishes if isinstance(given, dict)), None
         )
+
+
+def _path(call: ToolCall) -> str:
+    """Return the file that a call names, if it names one."""
+    path = call.arguments.get("path") if isinstance(call.arguments, dict) else None
+    return path if isinstance(path, str) else ""

@@ -19,7 +19,7 @@ from adjourn.core.agent.transcript import (
     User,
     with_unique_ids,
 )
-from adjourn.core.ask import Question
+from adjourn.core.ask import Question, QuestionAsk
 from adjourn.core.call import canonical
 from adjourn.core.errors import AdjournError
 from adjourn.ports.drive import Drive
@@ -66,7 +66,8 @@ class Agent:
     def run(self) -> int:
         """Take steps until one of them ends the run, and return its exit code."""
         conversation = self._conversation
-        conversation.hear(self._drive.feedback)
+        if not self._is_answered():
+            conversation.hear(self._drive.feedback)
         code: int | None = None
         try:
             while code is None:
@@ -174,9 +175,23 @@ class Agent:
         self._conversation.append(User(text=asked.reply or ""))
         return None
 
+    def _is_answered(self) -> bool:
+        """Return whether a person has answered the model's last words: that is said first."""
+        last = self._conversation.last
+        if not self._pauses_on_text or not isinstance(last, Assistant) or last.tool_calls:
+            return False
+        key, number = self._conversation.input_key, self._drive.run.resumed_from
+        return any(
+            isinstance(ask, QuestionAsk) and (ask.key, ask.run) == (key, number) and ask.answer
+            for ask in self._drive.asks()
+        )
+
     def _act(self, answer: Assistant) -> int | None:
         """Have all calls of an answer judged and carried out, or leave for a person to decide."""
         batch = Batch(self._drive, self._toolbox, answer)
+        if batch.needs_only_answers:
+            with self._stop.at_once():
+                batch.linger(self._conversation.checkpoint(self._drive.task))
         if batch.needs_a_person:
             return exits.PAUSED
         with self._stop.at_once():

@@ -6,13 +6,16 @@ Starts or resumes it, answers its hooks, and keeps what the next run needs.
 import os
 import selectors
 import time
+from collections.abc import Sequence
 from uuid import uuid4
 
 import msgspec
 
 from adjourn.core import exits
 from adjourn.core.agent.calls import Report
+from adjourn.core.clarification import RESUME_FROM_CLARIFICATION
 from adjourn.core.errors import AdjournError, CannotResume, StoreProblem
+from adjourn.core.resumption import TASKS_ENDED
 from adjourn.ports.drive import Drive
 from adjourn.ports.runner import Host
 from adjourn.runners.claude import session, words
@@ -49,6 +52,8 @@ _LEAVING = 5.0  # seconds that the program gets to leave after it said that it s
 _SHARE = 0.7  # of the grace that a run has, what the program gets before it is killed
 _GLANCE = 0.2  # seconds between two looks whether the session is on disk
 _NO_SESSION = "No conversation found"
+# How that begins of which parts were written by programs
+_NOT_A_PERSONS = (RESUME_FROM_CLARIFICATION, TASKS_ENDED)
 _HOOKS_OFF = "its hooks are switched off; look for what does that in its managed settings"
 
 
@@ -80,6 +85,7 @@ class ClaudeDriver:
         self._program: Program | None = None
         self._is_replaced = False  # something else was seen in the place of our socket
         self._result: Result | None = None
+        self._has_prompt = False  # whether the program was started with something to be told
         self._last_words = ""
         self._is_told_to_stop = False
         self._deadline: float | None = None
@@ -135,8 +141,17 @@ class ClaudeDriver:
         if made := self._calls.made_before():
             told += [made] if news else [words.PAUSED, made]
         told = [words.naming_no_file(each) for each in told]
-        told += self._drive.feedback[self._calls.memory.reviews :]
+        told += [
+            # Programs wrote parts of those
+            words.naming_no_file(each) if each.startswith(_NOT_A_PERSONS) else each
+            for each in self._unheard_feedback
+        ]
         return "\n\n".join(told) or words.PAUSED
+
+    @property
+    def _unheard_feedback(self) -> Sequence[str]:
+        """What the agent has still to be told since it left."""
+        return self._drive.feedback[self._calls.memory.reviews :]
 
     def _ref(self) -> str:
         """Return how to name the session.
@@ -178,6 +193,10 @@ class ClaudeDriver:
         is_over = self._is_told_to_stop or self._is_replaced or self._calls.is_pausing
         if is_over or launch.ref is None:
             return None
+        # Where it had stopped at a call, it went on without a prompt
+        is_done = self._result is not None and self._result.is_success and self._exit_code == 0
+        if launch.prompt is None and is_done and self._unheard_feedback:
+            return ProgramStart(ref=self._ref(), prompt=self._prompt_to_go_on())
         if launch.prompt is None and NO_MARKER in said:
             self._calls.keep(deferred=None)
             return ProgramStart(ref=launch.ref, prompt=self._prompt_to_go_on())
@@ -190,7 +209,7 @@ class ClaudeDriver:
 
     def _attempt(self, launch: ProgramStart) -> None:
         """Run the program once, and answer its hooks until it has left."""
-        self._result = None
+        self._result, self._has_prompt = None, launch.prompt is not None
         listener = HookListener(self._drive.place, self._selector)
         try:
             program = self._program = self._start_program(launch)
@@ -263,7 +282,7 @@ class ClaudeDriver:
                 case Said(text=text):
                     self._last_words = text
                     say(text)
-                case Init():
+                case Init() if self._has_prompt:
                     self._calls.keep(reviews=len(self._drive.feedback))  # it has heard them
                 case Result():
                     self._end_turn(event)

@@ -108,7 +108,7 @@ class CodexDriver:
             live = self._open()
             # A run may have been paused between the model's last words and the end of its turn
             last_words = live.rollout.read_on().last_words
-            wants_more = len(self._drive.feedback) > self._keeper.memory.reviews
+            wants_more = self._wish(live.rollout) is not None
             if last_words is not None and not self._keeper.memory.queried and not wants_more:
                 say(last_words)
                 return self._end(live, last_words)
@@ -165,11 +165,12 @@ class CodexDriver:
 
         # Not before: whoever is killed until now leaves it to the next run to say all this
         told = dict.fromkeys((*self._calls.may_be_repeated, *outputs.approved))
-        self._keeper.remember(put=(), cut=(), ran=(), queried=(), told=tuple(told))
+        reviews = len(self._drive.feedback)
+        self._keeper.remember(put=(), cut=(), ran=(), queried=(), told=tuple(told), reviews=reviews)
         return True
 
     def _wish(self, rollout: Rollout) -> str | None:
-        """Return what a person said last to the agent that had left, if Codex has not heard it.
+        """Return what was said to the agent since it left, if Codex has not heard it.
 
         The same may have been said before, also as the prompt.
         """
@@ -179,7 +180,9 @@ class CodexDriver:
         newest = wishes[-1]
         told = [self._drive.task.spec.prompt or "", *wishes]
         said = sum(text.endswith(newest) for text in rollout.heard)
-        return newest if said < sum(text.endswith(newest) for text in told) else None
+        if said >= sum(text.endswith(newest) for text in told):
+            return None
+        return "\n\n".join(wishes[self._keeper.memory.reviews :]) or newest
 
     # --- while Codex works ------------------------------------------------------------------------
 

@@ -38,6 +38,15 @@ SMALLEST_BLOCK = 4096  # of a disk on which what SQLite has mapped never lacks i
 _PROBE = 65_536  # bytes
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+# Of the wal-index: is it there, the page size, the last frame, the salts, and how many frames are
+# in the database already
+_INDEX = struct.Struct("=12x B x H I 4x 8x 8s 56x I")
+_HEAD = struct.Struct(">I 12x 8s")  # of the log: what it is, the salts
+_MAGIC = (0x377F0682, 0x377F0683)
+_LOG_HEAD = 32
+_FRAME_HEAD = 24
+HEAD_SIZE = 100  # bytes of a database: what it is, and a counter of changes
+_MOST_DESCRIPTORS = 65_536
 
 
 def prepare(root: str) -> str:
@@ -255,17 +264,6 @@ def unusable(path: str, error: OSError) -> StoreProblem:
         return disk_full(path)
     kind = StoreRefused if isinstance(error, PermissionError) else StoreProblem
     return kind(f"{path} cannot be used: {error.strerror}", way_out="name a store with --store DIR")
-
-
-# Of the wal-index: is it there, the page size, the last frame, the salts, and how many frames are
-# in the database already
-_INDEX = struct.Struct("=12x B x H I 4x 8x 8s 56x I")
-_HEAD = struct.Struct(">I 12x 8s")  # of the log: what it is, the salts
-_MAGIC = (0x377F0682, 0x377F0683)
-_LOG_HEAD = 32
-_FRAME_HEAD = 24
-HEAD_SIZE = 100  # bytes: what the database is, and a counter of changes
-_MOST_DESCRIPTORS = 65_536
 
 
 class FileState(NamedTuple):
