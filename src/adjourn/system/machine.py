@@ -16,6 +16,7 @@ _SHORTAGES = _PROCESSES_AND_MEMORY | _DESCRIPTORS | _DISK
 STATE = "ADJOURN_STATE"  # a run gets it: HOME and XDG_STATE_HOME may be others inside
 KEY = "ADJOURN_STORE_KEY"
 AGENT_SECRET = "ADJOURN_MCP_SECRET"  # noqa: S105 -- the name of a variable
+_LARGEST_KEY = 65_536  # bytes of its file
 _SHORTEST_KEY = 32  # characters: the store keeps a digest of it, which nobody may be able to guess
 
 
@@ -87,9 +88,10 @@ def take_key_from(environment: MutableMapping[str, str]) -> None:
 
 def take_key_file(path: str) -> None:
     """Read the key of a store from a file."""
+    from adjourn.system.files import read_secret  # seldom needed
+
     try:
-        with open(path, encoding="utf-8") as file:
-            _taken[KEY] = file.read()
+        _taken[KEY] = read_secret(path, largest=_LARGEST_KEY).decode()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise Misuse(
