@@ -7,8 +7,10 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
+
 from adjourn.core.ask import Question, question_of
-from adjourn.core.call import Approved
+from adjourn.core.call import Approved, Once
 from adjourn.core.clarification import Context, WorkState
 from adjourn.core.errors import Misuse
 from adjourn.core.text.when import milliseconds
@@ -120,6 +122,80 @@ def approval(
     )
     with InsideRun.open() as inside, inside.approval(proposal) as approved:
         yield approved
+
+
+# --- for frameworks, which have names of their own for calls and keep a state of their own --------
+
+
+class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that a framework's agent wants to make, under the framework's own name for it."""
+
+    id: str
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+def decide_calls(calls: Sequence[NamedCall]) -> dict[str, str | None]:
+    """Return for each call why it was rejected, or None if it was approved.
+
+    All are put before a person at once. While one is open, leave with exit code 10.
+    """
+    # Importing the library is cheap; a store is only opened inside a run
+    from adjourn.wiring.inside import InsideRun, proposal_of
+
+    proposals = [
+        msgspec.structs.replace(
+            proposal_of(
+                f"wants to call {call.tool}", tool=call.tool, arguments=call.arguments, key=call.id
+            ),
+            is_named=True,
+        )
+        for call in calls
+    ]
+    with InsideRun.open() as inside:
+        reasons = inside.decide(proposals) if proposals else []
+    return {call.id: reason for call, reason in zip(calls, reasons, strict=True)}
+
+
+@contextmanager
+def make_once(call_id: str) -> Generator[Once, None, None]:
+    """Make a call that was decided and approved, inside the block, once in all runs of the task.
+
+    If `is_made`, an earlier run has made it, and `result` is what it returned. Else make it, and
+    put into `result` what it returns, as JSON can carry it.
+    """
+    # Importing the library is cheap; a store is only opened inside a run
+    from adjourn.wiring.inside import InsideRun
+
+    with InsideRun.open() as inside, inside.once(call_id) as once:
+        yield once
+
+
+def session_name() -> str:
+    """Return the name of the task's session: the same in each run, and another after a restart."""
+    # Importing the library is cheap; a store is only opened inside a run
+    from adjourn.wiring.inside import InsideRun
+
+    with InsideRun.open() as inside:
+        return inside.session_name
+
+
+def keep_state(state: bytes) -> None:
+    """Keep what a framework needs to go on in the next run of the task."""
+    # Importing the library is cheap; a store is only opened inside a run
+    from adjourn.wiring.inside import InsideRun
+
+    with InsideRun.open() as inside:
+        inside.keep_state(state)
+
+
+def kept_state() -> bytes | None:
+    """Return what a framework has kept since the last restart, if anything."""
+    # Importing the library is cheap; a store is only opened inside a run
+    from adjourn.wiring.inside import InsideRun
+
+    with InsideRun.open() as inside:
+        return inside.kept_state()
 
 
 def _span(text: str | None) -> int | None:

@@ -18,8 +18,11 @@ from tests.house.project import PACKAGE, pyproject
 HOMES = {
     "agent": (
         {"pydantic_ai", "openai", "anthropic"},
-        ["runners/agent/model"],
+        ["runners/agent/model", "pydantic_ai"],
     ),
+    "langgraph": ({"langgraph", "langchain_core"}, ["langgraph"]),
+    "openai-agents": ({"agents"}, ["openai_agents"]),
+    "pydantic-ai": ({"pydantic_ai"}, ["pydantic_ai", "runners/agent/model"]),
     "mcp": ({"mcp", "mcp_types"}, ["runners/agent/tools/mcp"]),
     "postgres": ({"psycopg", "absurdctl"}, ["stores/postgres"]),
 }

@@ -35,7 +35,7 @@ from adjourn.core.kept_documents import (
 )
 from adjourn.core.policy.judgement import NOT_ALLOWED, Judgement
 from adjourn.core.states import AskMove, AskState, CallMove, CallState, allows_ask
-from adjourn.core.task import Run, Task
+from adjourn.core.task import Run, Task, number_of_run, task_of_run
 from adjourn.core.trail.reason import NoReason, Reason, is_known
 from adjourn.ports.store import Turn, View
 from adjourn.ports.world import StartMark
@@ -109,28 +109,7 @@ class Asks:
         """
         with self._context.change() as tx:
             task, run = tx.running(run_id)
-            judgement = self._context.gate.judge(tx.rows, task, proposal.tool, proposal.body)
-            key = f"{ASKED}call:{proposal.key}"
-            slot = slot_of(task.session_id, key, 1 + tx.rows.count_turns(run.id, key))
-            found = _earlier_proposal(tx, proposal, slot=slot)
-
-            # What was approved must still have a reason to start; else a person is asked again
-            call = tx.rows.call(task.id, found.call) if found else None
-            reason: Reason | NoReason | None = None
-            if found and call and call.state is CallState.APPROVED:
-                reason = self._find_reason(tx.rows, call)
-                if isinstance(reason, NoReason):
-                    tx.move(call, CallMove.WITHDRAW)
-                    if allows_ask(found.state, AskMove.WITHDRAW):
-                        tx.settle_ask(found, AskMove.WITHDRAW, text=reason.why, by=POLICY)
-                    prompt = f"{proposal.prompt} ({reason.why})"
-                    proposal = msgspec.structs.replace(proposal, prompt=prompt)
-                    found = None
-            found = found or _open_proposal(tx, task, run, proposal, judgement, slot=slot)
-
-            turn = Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open)
-            tx.rows.add_turn(turn)
-            _note_untold(tx, task, [found])
+            found, reason = self._register_proposal(tx, task, run, proposal)
             call = tx.rows.call(task.id, found.call)
             if call.state is CallState.APPROVED and isinstance(reason, Reason):
                 call = hand_out(tx, run, call, reason)
@@ -143,6 +122,52 @@ class Asks:
             mark = StartMark(place=run_id, digest=call.digest)
             self._context.processes.leave_start_mark(call.id, mark)
         return found, call
+
+    def register(self, run_id: str, proposals: Sequence[Proposal]) -> list[ApprovalAsk]:
+        """Put calls of a running process before a person, or find them again; hand out none."""
+        with self._context.change() as tx:
+            task, run = tx.running(run_id)
+            found: list[ApprovalAsk] = []
+            for proposal in proposals:
+                ask, _ = self._register_proposal(tx, task, run, proposal)
+                found.append(ask)
+                task = tx.rows.task(task.id)
+        return found
+
+    def find_named(self, run_id: str, key: str) -> tuple[ApprovalAsk, Call] | None:
+        """Return the call that a process has named so, as it stands, with its ask."""
+        with self._context.store.read() as view:
+            run = view.run(task_of_run(run_id), number_of_run(run_id))
+            found = _find_in_slot(view, slot_of(run.session_id, _call_key(key), 1), ApprovalAsk)
+            return (found, view.call(found.task_id, found.call)) if found else None
+
+    def _register_proposal(
+        self, tx: Transaction, task: Task, run: Run, proposal: Proposal
+    ) -> tuple[ApprovalAsk, Reason | NoReason | None]:
+        """Ask about a call, or find the ask; return also why the call may start, if it may."""
+        key = _call_key(proposal.key)
+        turn = 1 if proposal.is_named else 1 + tx.rows.count_turns(run.id, key)
+        slot = slot_of(task.session_id, key, turn)
+        found = _earlier_proposal(tx, proposal, slot=slot)
+
+        # What was approved must still have a reason to start; else a person is asked again
+        call = tx.rows.call(task.id, found.call) if found else None
+        reason: Reason | NoReason | None = None
+        if found and call and call.state is CallState.APPROVED:
+            reason = self._find_reason(tx.rows, call)
+            if isinstance(reason, NoReason):
+                tx.move(call, CallMove.WITHDRAW)
+                if allows_ask(found.state, AskMove.WITHDRAW):
+                    tx.settle_ask(found, AskMove.WITHDRAW, text=reason.why, by=POLICY)
+                prompt = f"{proposal.prompt} ({reason.why})"
+                proposal = msgspec.structs.replace(proposal, prompt=prompt)
+                found = None
+        if found is None:
+            judgement = self._context.gate.judge(tx.rows, task, proposal.tool, proposal.body)
+            found = _open_proposal(tx, task, run, proposal, judgement, slot=slot)
+        tx.rows.add_turn(Turn(run_id=run.id, key=key, thing=found.id, left_open=found.is_open))
+        _note_untold(tx, task, [found])
+        return found, reason
 
     def _find_reason(self, view: View, call: Call) -> Reason | NoReason:
         mark = self._context.processes.start_mark(call.id, place="")
@@ -243,6 +268,10 @@ def _note_untold(tx: Transaction, task: Task, asks: Sequence[Ask]) -> None:
     untold += [ask.id for ask in asks if ask.is_open]
     if untold != kept:
         UNTOLD.keep(tx.rows, task.id, untold)
+
+
+def _call_key(key: str) -> str:
+    return f"{ASKED}call:{key}"
 
 
 def _register_question(

@@ -48,8 +48,9 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
     if task.wish is Wish.CANCEL and is_left_open:
         outcome = Interrupted()  # it left by itself, but nobody wants it back
     # A call of an agent may have run while nobody saw it end: a person says what became of it. Of
-    # one that its agent was told to stop, and stopped, it is known that it has failed.
-    if task.spec.is_driven:
+    # one that its agent was told to stop, and stopped, it is known that it has failed. A program
+    # closes its own calls, unless it was killed while it made one.
+    if task.spec.is_driven or isinstance(outcome, Failed):
         handed_out = any(
             call.claimed_by == run.id for call in tx.rows.calls_in(task.id, CallState.EXECUTING)
         )

@@ -315,8 +315,8 @@ class Tasks:
             self._context.trust.authorise_change(tx.rows, by, Verb.SETTLE)
             task = tx.rows.task(task_id)
             ask = _uncertain_ask(tx.rows, task, call_number)
-            is_of_agent = task.spec.is_driven and ask.call != tx.rows.run(task.id, ask.run).call
-            if is_of_agent:
+            is_inside = ask.call != tx.rows.run(task.id, ask.run).call
+            if is_inside:
                 call = tx.move_call(task.id, ask.call, call_move, shim=None)
             else:
                 call = tx.move_call(task.id, ask.call, call_move)
@@ -327,8 +327,8 @@ class Tasks:
             level = self._context.trust.weigh(tx.rows, ask, Verb.SETTLE, by=by)
             tx.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name, level=level)
 
-            # An agent goes on, and is told what became of its call
-            if is_of_agent:
+            # An agent or a program goes on, and gets to know what became of its call
+            if is_inside:
                 if verdict is not Verdict.RUN_AGAIN:
                     result = CallResult(ok=verdict is Verdict.IT_RAN, settled_by=by.name)
                     RESULT.keep_of(tx.rows, call, result)

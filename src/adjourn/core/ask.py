@@ -251,6 +251,8 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     tool: str
     body: bytes
     key: str
+    # Its key names this one call in all runs: however often it is proposed, it is the same
+    is_named: bool = False
     expires_after: Milliseconds | None = None
     # The schema, as JSON, of arguments that the process takes in the place of its own
     editable: bytes | None = None

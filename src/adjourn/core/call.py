@@ -85,6 +85,13 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.task_id}.{self.tool_call_id}"
 
 
+class Once(msgspec.Struct, kw_only=True):
+    """A call that is made once in all runs of a task: whether it was, and what it returned."""
+
+    is_made: bool = False
+    result: Any = None
+
+
 def call_name(number: int | None, label: str | None) -> str:
     """Name a call within its task."""
     return label or f"tc_{number}"

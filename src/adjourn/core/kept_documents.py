@@ -153,6 +153,10 @@ REACHED = TaskDocument("reached:", _encode_reach, _decode_reach)
 
 # --- of a task ------------------------------------------------------------------------------------
 
+# And a session: what a framework keeps of its state, as its own bytes
+FRAMEWORK = _raw("framework:")
+# And a slot: what a call that was made in a process of ours returned, as JSON
+RETURNED = _raw("returned:")
 SAVED = _raw("saved")  # what its process saved for the next run, as JSON
 CLARIFICATION = _json("clarification", Clarification)  # the newest
 CHECKPOINT = _raw("checkpoint")  # the checkpoint file that its process left

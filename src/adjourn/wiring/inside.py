@@ -17,6 +17,7 @@ from adjourn.core.call import (
     DEFAULT_VALUE,
     Approved,
     Call,
+    Once,
     arguments_of,
     canonical,
     digest_of,
@@ -36,8 +37,8 @@ from adjourn.core.clarification import (
     read_checkpoint,
 )
 from adjourn.core.errors import EditIgnored, Misuse, NotInsideARun, Rejected
-from adjourn.core.kept_documents import SAVED
-from adjourn.core.states import AskState, CallMove
+from adjourn.core.kept_documents import FRAMEWORK, RETURNED, SAVED, TaskDocument
+from adjourn.core.states import AskState, CallMove, CallState
 from adjourn.core.task import Milliseconds, task_of_run
 from adjourn.settings.config import open_redactor
 from adjourn.settings.supervision import read_settings
@@ -49,6 +50,7 @@ from adjourn.wiring.controller import open_controller
 
 TOO_LARGE = protocol_files.LARGEST + 1  # bytes of a file that a script hands over
 _LONGEST = 86_400.0
+_LOST = "It ran, as a person says; what it returned is lost."
 
 # Sleeps at most so many seconds; says whether something changed in the store
 Sleep = Callable[[float], object]
@@ -251,6 +253,36 @@ class InsideRun:
             raise
         self._close(call, CallMove.FINISH)
 
+    def decide(self, proposals: Sequence[Proposal]) -> list[str | None]:
+        """Return for each call why it was rejected, or None if it was approved; or leave."""
+        found = self._controller.asks.register(self._run_id, proposals)
+        if any(ask.is_open for ask in found):
+            _leave()
+        return [None if ask.state is AskState.APPROVED else _refusal(ask) for ask in found]
+
+    @contextmanager
+    def once(self, key: str) -> Generator[Once, None, None]:
+        """Hand out a call that was decided under this key, unless it was made before."""
+        decided = self._controller.asks.find_named(self._run_id, key)
+        if decided is None:
+            raise Misuse(f"nobody was asked about the call {key}", way_out="decide it first")
+        ask, call = decided
+        document = RETURNED.of(call.id)
+        kept = self._controller.documents.read(self._task_id, document)
+        if kept is not None or call.state is CallState.DONE:
+            result = msgspec.json.decode(kept) if kept is not None else _LOST
+            yield Once(is_made=True, result=result)
+            return
+        proposal = Proposal(
+            prompt=ask.prompt, tool=call.tool, body=call.body, key=key, is_named=True
+        )
+        with self.approval(proposal):
+            made = Once()
+            yield made
+            self._controller.documents.keep(
+                self._task_id, document, msgspec.json.encode(made.result)
+            )
+
     def _close(self, call: Call, move: CallMove) -> None:
         self._controller.asks.close_call(self._run_id, call, move)
 
@@ -266,6 +298,23 @@ class InsideRun:
                 way_out="save texts, numbers, lists and mappings",
             ) from error
         self._controller.documents.keep(self._task_id, SAVED, body)
+
+    def keep_state(self, state: bytes) -> None:
+        """Keep what a framework needs to go on, for the next run of this session."""
+        self._controller.documents.keep(self._task_id, self._state_document(), state)
+
+    def kept_state(self) -> bytes | None:
+        """Return what a framework kept, if it did since the last restart."""
+        return self._controller.documents.read(self._task_id, self._state_document())
+
+    def _state_document(self) -> TaskDocument[bytes]:
+        return FRAMEWORK.of(self.session_name)
+
+    @property
+    def session_name(self) -> str:
+        """The session of the task: a restart begins another."""
+        with self._controller.store.read() as view:
+            return view.task(self._task_id).session_id
 
     def load(self, default: Any) -> Any:
         """Return what was kept."""

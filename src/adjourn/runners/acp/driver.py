@@ -66,6 +66,7 @@ class AcpDriver:
         self._interrupts = StopRequest()
         self._session: AgentSession | None = None
         self._talk: Conversation | None = None
+        self._is_noted = False  # whether it is noted that the agent has heard the newest prompt
         self._refused: list[Held] = []  # calls that were turned down in this turn
 
     def start(self) -> int:
@@ -149,14 +150,9 @@ class AcpDriver:
 
     def _converse(self, session: AgentSession, talk: Conversation) -> int:
         """Take what comes until the run is over."""
-        is_noted = False
         while True:
-            event = talk.next(patience=None if is_noted else _GLANCE)
-            if talk.has_begun and not is_noted:
-                # Not before: whoever is killed until now leaves it to the next run to say all this
-                is_noted = True
-                self._calls.forget_told()
-                self._keeper.begun()
+            event = talk.next(patience=None if self._is_noted else _GLANCE)
+            self._note_begun()
             match event:
                 case None:
                     continue
@@ -176,7 +172,17 @@ class AcpDriver:
                     code = self._finish(session, talk, event)
                     if code is not None:
                         return code
-                    is_noted = False
+                    self._is_noted = False
+
+    def _note_begun(self) -> None:
+        """Note that the agent has heard the newest prompt, once.
+
+        Not before: whoever is killed until then leaves it to the next run to say all this.
+        """
+        if self._talk and self._talk.has_begun and not self._is_noted:
+            self._is_noted = True
+            self._calls.forget_told()
+            self._keeper.begun()
 
     def _take_batch(self, session: AgentSession, talk: Conversation, batch: RequestBatch) -> bool:
         """Put all that the agent wants before the policy and before people.
@@ -330,15 +336,17 @@ class AcpDriver:
                             self._calls.end(call)
                         case RequestBatch(requests):
                             for each in requests:
-                                session.answer(each.request, _CANCELLED)
+                                is_form = isinstance(each, Elicitation)
+                                session.answer(
+                                    each.request, {"action": "cancel"} if is_form else _CANCELLED
+                                )
                         case TurnEnded():
                             break
                         case _:
                             pass
             except (Gone, Silent, StopRequested, AdjournError):
                 pass  # it is killed all the same
-            if talk.has_begun:
-                self._keeper.begun()
+            self._note_begun()
         self._stop()
         self._calls.cut_off(why=words.INTERRUPTED)
         self._keeper.report(talk.message if talk else None)
@@ -369,8 +377,7 @@ class AcpDriver:
 
     def _fail(self, sentence: str) -> int:
         """End the agent, and say why. What became of calls that it was making is not known."""
-        if self._talk and self._talk.has_begun:
-            self._keeper.begun()
+        self._note_begun()
         self._stop()
         self._keeper.report(sentence)
         complain(sentence)
