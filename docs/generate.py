@@ -585,6 +585,7 @@ MEANINGS = {
     "RunDoc.signal": "The signal that ended it.",
     "RunDoc.message": "Its last line, or why it failed.",
     "RunDoc.usage": "What the model took in it.",
+    "RunDoc.ended_at": "When its process had left. Unlike `updated_at`, nothing that happens later changes it.",
     "RunDoc.plan": "Of a task of a plan: the path of the plan.",
     "RunDoc.plan_task_id": "Of a task of a plan: its id in the plan.",
     "Failure.schema_version": "The version of this shape.",
