@@ -60,6 +60,7 @@ def count_approval(
         number=len(given),
         needed=ask.terms.approvals,
         override=override,
+        comment=reply.comment,
     )
     ask = tx.save_ask(ask, given=given)
     if len(given) < ask.terms.approvals:

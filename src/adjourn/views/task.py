@@ -51,6 +51,7 @@ from adjourn.views.block import (
 )
 from adjourn.views.call import call_blocks, unmade_blocks, unmade_words
 
+_DIGITS = 16  # of a digest
 _INDENT = "  "
 _MARGIN = 4  # columns that an agent's words leave free
 _MOST_LINES = 40  # of what differs between two calls
