@@ -47,6 +47,11 @@ _LIMITS = ("max_steps", "max_tokens", "max_cost")
     "--value", metavar="V", help="What the command gets as AUTO_APPROVAL (default: approved)."
 )
 @click.option("--reason", metavar="TEXT", help="Why calls are rejected.")
+@click.option(
+    "--input",
+    metavar="JSON",
+    help="What an agent that was started with --resume-with gets, as it is.",
+)
 @click.option("--max-steps", metavar="N", help="Model turns until the built-in agent pauses again.")
 @click.option("--max-tokens", metavar="N", help="Tokens that the whole task may use, or none.")
 @click.option("--max-cost", metavar="USD", help="Dollars that the whole task may cost, or none.")
@@ -72,6 +77,10 @@ def command(
     """
     limits = {name: words.pop(name) for name in _LIMITS}
     given = {name: value for name, value in limits.items() if value is not None}
+    if words["input"] is not None:
+        from adjourn.core.foreign import read_input  # seldom needed
+
+        read_input(words["input"])
     resumption = Resumption(**words, limits=given)
     session.require_store()
     if accept:
