@@ -250,10 +250,6 @@ class Asks:
             return self._decisions.record(tx, replies, by=by)
 
 
-def _call_key(key: str) -> str:
-    return f"{ASKED}call:{key}"
-
-
 def _untold(tx: Transaction, task: Task) -> frozenset[str] | None:
     """Return the asks of an agent's tools whose replies its session does not know; else None."""
     return frozenset(UNTOLD.read(tx.rows, task.id) or ()) if task.spec.is_driven else None
@@ -272,6 +268,10 @@ def _note_untold(tx: Transaction, task: Task, asks: Sequence[Ask]) -> None:
     untold += [ask.id for ask in asks if ask.is_open]
     if untold != kept:
         UNTOLD.keep(tx.rows, task.id, untold)
+
+
+def _call_key(key: str) -> str:
+    return f"{ASKED}call:{key}"
 
 
 def _register_question(
@@ -407,6 +407,8 @@ def _open_proposal(
         manifest=proposal.prompt,
         terms=judgement.terms_of_ask,
         expires_after=judgement.expiry(proposal.expires_after),
+        remind_after=judgement.remind_after,
+        escalate_to=judgement.escalate_to,
     )
     own_words = "its program asks a person before it makes this call"
     reasons = judgement.reasons_to_ask if judgement.terms_of_ask.override else ()

@@ -64,6 +64,8 @@ def ask_gist(view: View, ask: Ask, task: Task, redactor: "Redactor | None") -> s
             if call and redactor:
                 call = redactor.call(call)
             what = gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
+            if ask.count_words:
+                what = f"{what}  [{ask.count_words}]"
             return f"never: {what}" if ask.terms.override else what
         case _:
             assert_never(ask)
