@@ -413,7 +413,7 @@ DOCUMENTS = {
     "cancel": "Manifest",
     "settle": "Manifest",
     "execute": "as `plan show`",
-    "plan show": "`schema_version`, `outcome`, which is completed, paused or failed, `plan` and `workspace`, both as paths, `is_held`, which is true after a pause until somebody says `execute` or `resume`, "
+    "plan show": "`schema_version`, `outcome`, which is completed, paused or failed, `plan` and `workspace`, both as paths, `is_held`, which is true after a pause until somebody goes on, "
     "`resume_hint`, the command that goes on, and `tasks`, of each its `id` in the plan, `state`, `task_id`, `runner`, `needs`, "
     "`lacks`, those of its needs that are not done, `in_review`, `is_changed`, `calls_not_made`, `message` and `resume_hint`",
     "inbox": "`schema_version`, `count` of all open asks, `snoozed`, how many of them sleep, `asks`, a list of AskDoc, "
@@ -599,6 +599,7 @@ MEANINGS = {
     "RunDoc.signal": "The signal that ended it.",
     "RunDoc.message": "Its last line, or why it failed.",
     "RunDoc.usage": "What the model took in it.",
+    "RunDoc.ended_at": "When its process had left. Unlike `updated_at`, nothing that happens later changes it.",
     "RunDoc.plan": "Of a task of a plan: the path of the plan.",
     "RunDoc.plan_task_id": "Of a task of a plan: its id in the plan.",
     "Failure.schema_version": "The version of this shape.",
@@ -786,7 +787,7 @@ KINDS = {
     "pause_requested": "A running task was told to pause.",
     "cancel_requested": "A running task was told to end.",
     "task_paused": "A task without a process was paused.",
-    "task_canceled": "A task without a process was canceled.",
+    "task_canceled": "A task without a process was canceled. `damaged`: what of it could not be read.",
     "task_failed": "A queued task can never be started: its workspace is gone.",
     "task_answered": "A question that belongs to no other task was answered: the task that held it has succeeded.",
     "refused": "Somebody who may not wanted to decide, from inside a run or by MCP: what, and why it was refused.",
@@ -912,7 +913,11 @@ FILES = (
         "The newest part of the database. It belongs to `adjourn.db`: never remove it alone.",
     ),
     Kept("adjourn.db-shm", 0o600, "SQLite's index of the file above."),
-    Kept("write.lock", 0o600, "The queue of writers. It is always empty."),
+    Kept(
+        "write.lock",
+        0o600,
+        "The queue of writers. It says what `adjourn.db` was like after the last change.",
+    ),
     Kept("edits", 0o700, "Calls that are being edited."),
     Kept("edits/PID", 0o700, "One of them, as long as its editor is open."),
     Kept("edits/PID/call.json", 0o600, "Its arguments."),

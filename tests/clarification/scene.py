@@ -62,6 +62,10 @@ class NoProcesses:
         del place
         return StillRuns()
 
+    def has_live_run(self, task_id: str) -> bool:  # noqa: ARG002 -- a name of the port
+        """Nothing of a damaged task lives here."""
+        return False
+
     def shim_at(self, place: str) -> ProcessId | None:
         del place
         return None

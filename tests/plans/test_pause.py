@@ -79,6 +79,7 @@ def test_going_on_takes_an_explicit_action(shell: Planner) -> None:
     assert shell.effects == ["work", "work", "after", "free"]
     one, two = shell.runs(shell.task("work"))
     assert two["resumed_from_run_id"] == one["run_id"]
+    assert one["created_at"] < one["ended_at"] <= two["created_at"] < two["ended_at"]
 
 
 @pytest.mark.parametrize("verb", ["restart", "cancel"])

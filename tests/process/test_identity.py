@@ -9,7 +9,8 @@ import time
 
 import msgspec
 
-from adjourn.process.identity import boot_id, identify, is_alive
+from adjourn.process.identity import identify, is_alive
+from adjourn.system.machine import boot_id
 from tests.process.scene import eventually, fork, kill
 
 

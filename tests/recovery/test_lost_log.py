@@ -122,7 +122,9 @@ def test_a_log_that_begins_again_between_two_looks_is_not_taken_for_lost(
     def read_slowly(fd: int, size: int, offset: int, /) -> bytes:
         nonlocal writes
         content = really_read(fd, size, offset)
-        if size == 40 and writes < 2:  # the index was read, and once more
+        if (
+            size == 100 and offset == 0 and fd == store._files._index and writes < 2
+        ):  # the index was read, and once more
             writes += 1
             with monkeypatch.context() as patch:
                 patch.setattr(os, "pread", really_read)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.shell import Shell
+from tests.e2e.shell import Shell, until
 
 ASKS_90 = '[ "$AUTO_APPROVAL" ] || exit 90; echo deployed >> effects'
 # What is damaged of a task, by the name of the kind of row that cannot be read then
@@ -110,3 +110,40 @@ def test_a_bad_row_keeps_no_notifier_from_what_else_happened(office: Shell, tmp_
     assert first in found
     assert last in found
     assert bad not in found
+
+
+@pytest.mark.one_machine("no login of a shared database may rewrite a task")
+@pytest.mark.parametrize("kind", ["task", "call", "ask", "queued", "running", "run"])
+def test_a_person_can_get_rid_of_a_damaged_task(shell: Shell, kind: str) -> None:
+    """`cancel` ends it, with its event in the trail, and `prune` forgets it."""
+    paused = shell.paused("sh", "-c", ASKS_90)
+    bad, good = paused["task_id"], shell.paused("sh", "-c", ASKS_90)["task_id"]
+    if kind == "queued":
+        shell.adjourn("approve", paused["asks"][0]["id"])
+    damage(shell, bad, _DAMAGED_RUN["sqlite"] if kind == "run" else DAMAGE[kind])
+    if kind in {"running", "run"}:
+        shell.sql(f"UPDATE task SET state = 'running' WHERE id = '{bad}'")  # noqa: S608 -- our own id
+    shell.adjourn("cancel", bad[:12])
+    assert shell.state(bad) == "canceled"
+    assert shell.json("tasks")["tasks"][1]["task_id"] == bad
+    exported = shell.adjourn("audit", "export").out
+    assert "task_canceled" in exported
+    assert "cannot be read" in exported
+    for words in (("inbox",), ("tasks",), ("worker", "--once"), ("doctor",), ("audit", "verify")):
+        assert "cannot be read" not in shell.adjourn(*words).err
+    assert [ask["task_id"] for ask in shell.inbox()] == [good]
+    shell.adjourn("prune", "--older-than", "0")
+    assert [task["task_id"] for task in shell.json("tasks")["tasks"]] == [good]
+    assert "Whole" in shell.adjourn("audit", "verify").out
+    assert shell.lines("effects") == []
+
+
+@pytest.mark.one_machine("it looks at the processes of this machine")
+def test_a_damaged_task_with_a_living_process_is_not_forgotten(shell: Shell) -> None:
+    task = shell.detached("sh", "-c", "while [ ! -e go ]; do sleep 0.05; done")
+    damage(shell, task, DAMAGE["task"])
+    assert "is alive" in shell.adjourn("cancel", task, expect=4).err
+    (shell.place / "go").touch()
+    until((shell.store / "runs" / f"{task}.1" / "result.json").exists, what="it has ended")
+    until(lambda: shell.adjourn("cancel", task, expect=None).code == 0, what="it can be canceled")
+    assert shell.state(task) == "canceled"

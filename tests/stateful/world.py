@@ -85,6 +85,10 @@ class FakeProcesses:
     def found_at(self, place: str) -> ShimState:
         return self.of_run[place].state
 
+    def has_live_run(self, task_id: str) -> bool:  # noqa: ARG002 -- a name of the port
+        """Nothing of a damaged task lives here."""
+        return False
+
     def shim_at(self, place: str) -> ProcessId | None:
         return shim_of(place)
 

@@ -3,7 +3,14 @@
 Nothing is lost, nothing overtakes, and nobody is pestered.
 """
 
-from adjourn.core.outbox import FIRST_PAUSE, LONGEST_PAUSE, PATIENCE, Outbox, pause_after
+from adjourn.core.outbox import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    PATIENCE,
+    Outbox,
+    is_ahead,
+    pause_after,
+)
 from adjourn.testing.values import NOON
 
 
@@ -80,3 +87,15 @@ def test_when_nothing_is_parked_only_something_new_is_a_reason_to_look() -> None
 def test_a_person_can_have_everything_tried_at_once() -> None:
     box = failed(Outbox(cursor=0), 1).without_pauses()
     assert box.due(now=NOON) is not None
+
+
+def test_a_clock_that_is_set_back_makes_no_pause_longer() -> None:
+    """Nobody waits a year for the next try."""
+    box = Outbox(cursor=0)
+    for place in (1, 2, 3):
+        box = failed(box, place, task=str(place))
+    assert box.next_at(now=NOON) == NOON + FIRST_PAUSE
+    for back in (2 * LONGEST_PAUSE, 365 * 24 * LONGEST_PAUSE):
+        assert box.due(now=NOON - back) is not None
+        assert not is_ahead(box.not_before, now=NOON - back)
+        assert box.next_at(now=NOON - back) == 0

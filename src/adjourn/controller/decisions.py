@@ -33,6 +33,7 @@ from adjourn.core.errors import (
     NothingRecorded,
     ReplyResult,
     StoreProblem,
+    UnreadableRow,
 )
 from adjourn.core.states import AskMove, CallMove
 from adjourn.core.task import Milliseconds, Task, task_of_run
@@ -81,6 +82,15 @@ class Decisions:
             return found
         with self.store.read() as view:
             return view.task(found.task_id)
+
+    def find_task_id(self, text: str, *, shortest: int = 1) -> str:
+        """Return the id of the task that `find_task` would return, also if it cannot be read."""
+        try:
+            return self.find_task(text, shortest=shortest).id
+        except UnreadableRow as error:
+            if error.kind != "task":
+                raise
+            return error.name
 
     def find(self, text: str, *, shortest: int = 1) -> Task | Ask:
         """Return the task or the ask that is named; a beginning of both names the task."""

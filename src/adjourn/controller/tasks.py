@@ -34,8 +34,15 @@ from adjourn.core.ask import (
     is_review,
     require_open,
 )
-from adjourn.core.call import COMMAND, Call, Command, command_of, slot_of
-from adjourn.core.errors import CannotResume, Conflict, Misuse, MoveRefused, StaleCheckpoint
+from adjourn.core.call import COMMAND, Call, Command, command_of, require_readable, slot_of
+from adjourn.core.errors import (
+    CannotResume,
+    Conflict,
+    Misuse,
+    MoveRefused,
+    StaleCheckpoint,
+    UnreadableRow,
+)
 from adjourn.core.foreign import read_pause, resume_argv
 from adjourn.core.kept_documents import (
     BATCH,
@@ -582,7 +589,48 @@ class Tasks:
 
     def cancel(self, task_id: str, *, by: Principal) -> Task:
         """End a task; a running one is told to stop and ends when its process has."""
-        return self._stop(task_id, Wish.CANCEL, by=by)
+        stopped: Task | None = None
+        try:
+            stopped = self._stop(task_id, Wish.CANCEL, by=by)
+            if stopped.state is TaskState.CANCELED:
+                with self._context.store.read() as view:
+                    for call in view.calls(task_id):
+                        require_readable(call)
+        except UnreadableRow as error:
+            try:
+                return self._cancel_damaged(task_id, by=by, why=error.sentence)
+            except Conflict:
+                if stopped is None:
+                    raise
+        return stopped
+
+    def _cancel_damaged(self, task_id: str, *, by: Principal, why: str) -> Task:
+        """End a task of which something cannot be read: only its events and its id stay."""
+        with self._context.change() as tx:
+            self._context.trust.authorise_change(tx.rows, by, Wish.CANCEL)
+            if self._context.processes.has_live_run(task_id):
+                raise Conflict(
+                    f"{why}; a process of task {task_id} is alive",
+                    way_out="wait until it has ended, or kill it",
+                )
+            try:
+                spec = tx.rows.task(task_id).spec
+            except UnreadableRow:
+                spec = Spec(runner="command", argv=("(damaged)",), workspace="/")
+            cleared = Task(
+                id=task_id,
+                spec=spec,
+                state=TaskState.CANCELED,
+                session_id=task_id,
+                created_at=tx.now,
+                updated_at=tx.now,
+                message=f"canceled by {by.name}: {why}",
+            )
+            tx.rows.clear_damaged(cleared)
+            tx.tell(task_id, "task_canceled", by=by.name, damaged=why)
+            cleared = tx.rows.task(task_id)
+            tx.wake_parent(cleared)
+            return cleared
 
     def pause(self, task_id: str, *, by: Principal) -> Task:
         """Pause a task; a running one is told to stop and is paused when its process has."""
@@ -604,6 +652,9 @@ class Tasks:
                     f"task {task.id} is being canceled", way_out=f"adjourn wait {task.id}"
                 )
             if task.state is TaskState.RUNNING:
+                if not self._context.processes.has_live_run(task.id):
+                    # If one of these cannot be read, nobody sees it end
+                    tx.rows.call(task.id, tx.rows.run(task.id, task.runs).call)
                 wished = tx.save(task, wish=wish)
                 tx.tell(wished.id, f"{wish}_requested", by=by.name)
                 return wished

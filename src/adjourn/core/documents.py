@@ -242,6 +242,7 @@ class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signal: int | None = None
     message: str | None = None
     usage: Spent | None = None
+    ended_at: str | None = None
     # Of a task of a plan: the plan, and the task's own id in it
     plan: str | None = None
     plan_task_id: str | None = None
@@ -507,7 +508,12 @@ def resumability_doc(looks: Sequence[SessionCheck], *, restart: str) -> Resumabi
 
 
 def run_doc(
-    task: Task, run: Run, *, workspace: str | None = None, report: Report | None = None
+    task: Task,
+    run: Run,
+    *,
+    workspace: str | None = None,
+    report: Report | None = None,
+    ended_at: int | None = None,
 ) -> RunDoc:
     """Describe one run; `workspace` is where it ran, `report` what it said of itself."""
     return RunDoc(
@@ -530,6 +536,7 @@ def run_doc(
         signal=run.signal,
         message=run.message,
         usage=report.spent if report else None,
+        ended_at=stamp(ended_at) if ended_at is not None else None,
         plan=task.spec.plan,
         plan_task_id=task.spec.item,
     )

@@ -53,7 +53,7 @@ class Outbox(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def due(self, *, now: Milliseconds) -> Parked | None:
         """Return the oldest parked event to try now: of each task only the first is considered."""
         first = {parked.task_id: parked for parked in reversed(self.parked)}
-        fitting = [parked for parked in first.values() if parked.next_at <= now]
+        fitting = [parked for parked in first.values() if not is_ahead(parked.next_at, now=now)]
         return min(fitting, key=lambda parked: parked.place, default=None)
 
     def holds_back(self, task_id: str) -> bool:
@@ -68,8 +68,11 @@ class Outbox(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def next_at(self, *, now: Milliseconds) -> Milliseconds | None:
         """Return when to try again, or None if only a new event is a reason to."""
         first = {parked.task_id: parked.next_at for parked in reversed(self.parked)}
-        moments = [max(moment, self.not_before) for moment in first.values()]
-        return min(moments, default=self.not_before if self.not_before > now else None)
+        not_before = self.not_before if is_ahead(self.not_before, now=now) else 0
+        moments = [
+            max(moment if is_ahead(moment, now=now) else 0, not_before) for moment in first.values()
+        ]
+        return min(moments, default=not_before or None)
 
     # --- what has happened ------------------------------------------------------------------------
 
@@ -128,6 +131,14 @@ class Outbox(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def _with(self, **changes: object) -> Self:
         return msgspec.structs.replace(self, **changes)
+
+
+def is_ahead(moment: Milliseconds, *, now: Milliseconds) -> bool:
+    """Say whether a pause lasts until a moment.
+
+    None is longer than the longest: the clock was set back since it began.
+    """
+    return now < moment <= now + LONGEST_PAUSE
 
 
 def pause_after(tries: int) -> Milliseconds:

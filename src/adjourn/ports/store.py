@@ -353,6 +353,14 @@ class Change(View, Protocol):
         """Keep how far a notifier is, in the place of what was kept before."""
         ...
 
+    def clear_damaged(self, task: Task) -> None:
+        """Put a task that can be read in the place of one that cannot; its events stay.
+
+        Its runs, calls, asks and documents are dropped: one of them may be what is damaged. A store
+        that cannot do that raises Conflict.
+        """
+        ...
+
     def forget_task(self, task_id: str) -> None:
         """Drop an ended task; the digests of its events stay, so that the chain still closes."""
         ...

@@ -115,6 +115,10 @@ class Processes(Supervisors, Protocol):
         """Return what became of what was started there, by its files alone."""
         ...
 
+    def has_live_run(self, task_id: str) -> bool:
+        """Say whether a shim of the task is alive here, by the files of its runs alone."""
+        ...
+
     def shim_at(self, place: str) -> ProcessId | None:
         """Return the shim that runs, or ran, what was started there, if its files tell."""
         ...

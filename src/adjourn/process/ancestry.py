@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from adjourn.process.identity import SHIM_GROUP, boot_id, membership
+from adjourn.process.identity import SHIM_GROUP, membership
+from adjourn.system.machine import boot_id
 
 PLACES = "places"  # the name of the shared document that lists where people use the store from
 _MOST = 8

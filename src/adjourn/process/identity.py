@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Self
 
 from adjourn.core.task import ProcessId
+from adjourn.system.machine import boot_id
 
 # How the control group of a shim is called
 SHIM_GROUP = re.compile(r"adjourn-(?P<pid>\d+)-(?P<start_time>\d+)")
@@ -22,11 +23,6 @@ class ProcStat(NamedTuple):
     parent: int
     session: int
     start_time: int
-
-
-def boot_id() -> str:
-    """Return what tells this boot of this machine from every other."""
-    return _read("/proc/sys/kernel/random/boot_id").decode().strip()
 
 
 def identify(pid: int) -> ProcessId | None:

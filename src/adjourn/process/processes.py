@@ -14,7 +14,6 @@ from adjourn.core.task import ProcessId, number_of_run, task_of_run
 from adjourn.core.text.render import spelled
 from adjourn.ports.world import Ended, NeverStarted, ShimState, StartMark, StillRuns, Vanished
 from adjourn.process.cgroup import Cgroup
-from adjourn.process.identity import boot_id
 from adjourn.process.shim import ShimFailed, adopt, holds_lock, read_record, read_result
 from adjourn.process.supervisors import LocalSupervisors, SharedSupervisors
 from adjourn.process.tree import kill_leftovers
@@ -25,10 +24,12 @@ from adjourn.system.files import (
     private_directory,
     read_plain,
     run_directory,
+    run_names,
     sync_directory,
     write_all,
     write_whole,
 )
+from adjourn.system.machine import boot_id
 
 _MOMENT = 0.3  # a shim whose gate was shut for good needs a few milliseconds to say so
 _YOUNG = 2.0  # seconds
@@ -126,6 +127,11 @@ class LocalProcesses(LocalSupervisors):
         if record:
             return self.shim_state(place, record.identity)
         return StillRuns() if holds_lock(directory) else self.left_behind(place)
+
+    def has_live_run(self, task_id: str) -> bool:
+        """Say whether a shim of the task is alive here, by the files of its runs alone."""
+        names = [name for name in run_names(self._root) if name.partition(".")[0] == task_id]
+        return any(holds_lock(run_directory(self._root, name)) for name in names)
 
     def shim_at(self, place: str) -> ProcessId | None:
         """Return who runs, or ran, what was started there."""

@@ -9,9 +9,9 @@ import msgspec
 
 from adjourn.core.errors import AdjournError
 from adjourn.core.task import ProcessId
-from adjourn.process.identity import Pinned, boot_id
+from adjourn.process.identity import Pinned
 from adjourn.system.files import LOCK, RECORD, RESULT, is_lock_held, read_plain
-from adjourn.system.machine import is_shortage
+from adjourn.system.machine import boot_id, is_shortage
 
 Kept = TypeVar("Kept")
 

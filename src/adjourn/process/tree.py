@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Collection, Iterator
 
 from adjourn.process.cgroup import Cgroup
-from adjourn.process.identity import Pinned, ProcStat, boot_id, look_at
+from adjourn.process.identity import Pinned, ProcStat, look_at
 from adjourn.process.shim import ShimRecord, holds_lock, read_record
+from adjourn.system.machine import boot_id
 
 CHILDREN = "/proc/self/task/{}/children"
 _PATIENCE = 2.0  # seconds; who is not gone by then sleeps in the kernel, or is not ours to kill

@@ -8,12 +8,12 @@ import msgspec
 
 from adjourn.core.errors import Misuse
 from adjourn.core.task import Milliseconds
+from adjourn.system.files import is_trusted
 from adjourn.system.machine import store_key
 
 if TYPE_CHECKING:
     from adjourn.core.redact import Redactor
 
-_OTHERS_MAY_WRITE = 0o002
 WAY_OUT = "adjourn notify --check"
 KEYS = (
     "agent",
@@ -56,14 +56,6 @@ def config_directory() -> str:
     return os.path.join(base, "adjourn")
 
 
-def is_trusted(found: os.stat_result, *, owner: int | None = None) -> bool:
-    """Say whether only its user, or root, can have written a file: what it says is followed."""
-    return (
-        found.st_uid in {os.geteuid() if owner is None else owner, 0}
-        and not found.st_mode & _OTHERS_MAY_WRITE
-    )
-
-
 def require_trust(path: str, found: os.stat_result, *, owner: int | None = None) -> None:
     """Refuse a file that others could have written.
 
@@ -72,7 +64,7 @@ def require_trust(path: str, found: os.stat_result, *, owner: int | None = None)
     if not is_trusted(found, owner=owner):
         raise Misuse(
             f"{path} can be written by others: what it says is not followed",
-            way_out=f"chmod o-w {path}",
+            way_out=f"chmod go-w {path}, or make it your own",
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from adjourn.ports.notifier import BadTable, read_keys
+from adjourn.system.files import read_secret
 from adjourn.views.notice import Occasion
 
 DEFAULT_TIMEOUT = 10.0
@@ -98,8 +99,7 @@ def key_of(table: Secret, *, directory: str) -> bytes:
         return _decoded(os.environ[table.secret_env], "secret_env")
     path = os.path.join(directory, os.path.expanduser(table.secret_file))
     try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return _decoded(file.read(1024), "secret_file")
+        return _decoded(read_secret(path, largest=1024).decode("ascii", "replace"), "secret_file")
     except OSError as error:
         raise BadTable(f"`secret_file`: {path}: {error.strerror}") from error
 

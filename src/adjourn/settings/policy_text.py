@@ -3,8 +3,8 @@
 import os
 
 from adjourn.core.text.toml import Problem
-from adjourn.settings.config import config_directory, is_trusted
-from adjourn.system.files import NotRegular, open_regular
+from adjourn.settings.config import config_directory
+from adjourn.system.files import NotRegular, is_trusted, open_regular
 
 RULES = "rules.toml"
 _LARGEST = 1024 * 1024

@@ -32,7 +32,7 @@ BITS = 20
 LAST = (1 << BITS) - 1
 NEWEST = 1 << 62
 # By its number and theirs
-_OF_A_TASK = ("runs", "calls", "call_bodies", "asks", "ask_bodies", "turns", "messages")
+OF_A_TASK = ("runs", "calls", "call_bodies", "asks", "ask_bodies", "turns", "messages")
 T = TypeVar("T")
 
 
@@ -446,7 +446,7 @@ class StoreRows:
     def forget_task(self, task_id: str) -> None:
         no, span = self._no(task_id), self._span(task_id)
         self._forget_events(task_id, no)
-        for table in _OF_A_TASK:
+        for table in OF_A_TASK:
             self._execute(f"forget_{table}", *span)
         for query in ("forget_documents", "forget_spec", "forget_task"):
             self._execute(query, no)

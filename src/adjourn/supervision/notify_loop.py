@@ -10,7 +10,7 @@ import msgspec
 from adjourn.controller.controller import Controller
 from adjourn.core.documents import plain_json
 from adjourn.core.errors import NotFound, StoreProblem, UnreadableRow
-from adjourn.core.outbox import Outbox
+from adjourn.core.outbox import Outbox, is_ahead
 from adjourn.core.redact import Redactor, plainly
 from adjourn.core.task import Milliseconds
 from adjourn.core.trail.events import Happened
@@ -112,7 +112,7 @@ class Sender:
 
     def _next(self) -> Happened | None:
         now = self._clock()
-        if now < self._box.not_before:
+        if is_ahead(self._box.not_before, now=now):
             return None
         while parked := self._box.due(now=now):
             with self.controller.store.read() as view:

@@ -145,6 +145,43 @@ def read_owned(path: str, *, largest: int) -> OwnedFile | None:
     return OwnedFile(content=content, owner=about.st_uid)
 
 
+def is_trusted(found: os.stat_result, *, owner: int | None = None) -> bool:
+    """Say whether only its user, or root, can have written a file: what it says is followed."""
+    if found.st_uid not in {os.geteuid() if owner is None else owner, 0}:
+        return False
+    is_of_group = found.st_mode & stat.S_IWGRP and not _is_own_group(found)
+    return not (found.st_mode & stat.S_IWOTH or is_of_group)
+
+
+def _is_own_group(found: os.stat_result) -> bool:
+    """Say whether nobody but its user is in the group of a file, as where the umask is 002."""
+    import grp  # seldom needed
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(found.st_uid), grp.getgrgid(found.st_gid)
+    except KeyError:
+        return False
+    is_named_so = (user.pw_gid, user.pw_name) == (group.gr_gid, group.gr_name)
+    return is_named_so and set(group.gr_mem) <= {user.pw_name}
+
+
+def read_secret(path: str, *, largest: int) -> bytes:
+    """Return what a file holds that nobody else can have written. Raise OSError.
+
+    It may be a link, as secrets that are mounted into containers are, or a pipe that the caller
+    gave to this process (`<(command)`). Any other pipe could block for ever.
+    """
+    if path.startswith(("/dev/fd/", "/proc/self/fd/")):
+        with open(path, "rb") as file:
+            return file.read(largest)
+    fd = open_regular(path, follow_links=True)
+    with open(fd, "rb") as file:
+        if not is_trusted(os.fstat(fd)):
+            raise PermissionError(errno.EPERM, "it can be written by others")
+        return file.read(largest)
+
+
 def sync_directory(path: str) -> None:
     """Put a directory's entries on disk."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""What this machine gives: its clock, new ids, the user's state directory; and what it may lack."""
+"""What this machine gives: clock, boot, new ids, the user's state directory; what it may lack."""
 
 import errno
 import os
@@ -16,6 +16,7 @@ _SHORTAGES = _PROCESSES_AND_MEMORY | _DESCRIPTORS | _DISK
 STATE = "ADJOURN_STATE"  # a run gets it: HOME and XDG_STATE_HOME may be others inside
 KEY = "ADJOURN_STORE_KEY"
 AGENT_SECRET = "ADJOURN_MCP_SECRET"  # noqa: S105 -- the name of a variable
+_LARGEST_KEY = 65_536  # bytes of its file
 _SHORTEST_KEY = 32  # characters: the store keeps a digest of it, which nobody may be able to guess
 
 
@@ -28,6 +29,15 @@ def new_id() -> str:
     """Return 128 random bits as 26 characters that are easy to type and never begin with a dash."""
     bits = int.from_bytes(os.urandom(16), "big") << 2
     return "".join(_LETTERS[bits >> shift & 31] for shift in range(125, -1, -5))
+
+
+def boot_id() -> str:
+    """Return what tells this boot of this machine from every other."""
+    fd = os.open("/proc/sys/kernel/random/boot_id", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 64).decode().strip()
+    finally:
+        os.close(fd)
 
 
 def is_shortage(number: int | None) -> bool:
@@ -78,9 +88,10 @@ def take_key_from(environment: MutableMapping[str, str]) -> None:
 
 def take_key_file(path: str) -> None:
     """Read the key of a store from a file."""
+    from adjourn.system.files import read_secret  # seldom needed
+
     try:
-        with open(path, encoding="utf-8") as file:
-            _taken[KEY] = file.read()
+        _taken[KEY] = read_secret(path, largest=_LARGEST_KEY).decode()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise Misuse(

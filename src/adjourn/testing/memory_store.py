@@ -424,6 +424,12 @@ class MemoryRows(NoLeases):
         self._heads[event.task_id] = link
         self._trail.append(Sealed(event=event, seal=seal, place=len(self._trail) + 1))
 
+    def clear_damaged(self, task: Task) -> None:
+        trail = list(self._trail)
+        self.forget_task(task.id)
+        self._trail[:] = trail
+        self._tasks[task.id] = task
+
     def forget_task(self, task_id: str) -> None:
         del self._tasks[self.task(task_id).id]
         self._runs = {key: run for key, run in self._runs.items() if run.task_id != task_id}

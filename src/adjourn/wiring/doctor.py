@@ -30,7 +30,7 @@ from adjourn.settings.principals import principals, webhooks
 from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.queue_holder import LONG, held_for, holder_of
 from adjourn.stores.sqlite.store import SqliteStore
-from adjourn.system.files import LOCK, is_lock_held, run_directory, run_names
+from adjourn.system.files import LOCK, is_lock_held, open_regular, run_directory, run_names
 from adjourn.wiring import living
 from adjourn.wiring.authority import require_keygen, require_outside
 from adjourn.wiring.controller import open_controller
@@ -41,7 +41,10 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _MANY = 1_000
 _FEW = 5
-_NO_MEND = "restore a backup of the store; until then all else goes on without it"
+_NO_MEND = (
+    "restore a backup of the store, or end its task: adjourn cancel ID; "
+    "until then all else goes on without it"
+)
 _DOCUMENTS: tuple[TaskDocument[Any], ...] = (CLARIFICATION, BATCH, BEGAN, CHANGES)
 _SEE_TO_IT = "see to it and say it again"
 
@@ -142,8 +145,14 @@ def _signers(_: str) -> Findings:
         yield _fine("signers", f"nobody's signature counts: there is no {path}")
         return
     require_keygen()
-    with open(path, encoding="utf-8", errors="replace") as file:
-        names = [line.split()[0] for line in file if line.strip() and not line.startswith("#")]
+    try:
+        with open(
+            open_regular(path, follow_links=True), encoding="utf-8", errors="replace"
+        ) as file:
+            names = [line.split()[0] for line in file if line.strip() and not line.startswith("#")]
+    except OSError as error:
+        yield _bad("signers", f"{path} cannot be read: {error.strerror}", f"put a file at {path}")
+        return
     told = ", ".join(names[:_FEW]) or "nobody"
     yield _fine("signers", f"{path} names {told}{' and more' if len(names) > _FEW else ''}")
     yield from _writable("signers", path)

@@ -18,14 +18,13 @@ from adjourn.core.text.render import command_line
 from adjourn.ports.leases import RunLeases
 from adjourn.ports.store import Change, View
 from adjourn.process.ancestry import enclosing_run
-from adjourn.process.identity import boot_id
 from adjourn.process.supervisors import SupervisorRecord
 from adjourn.settings.find_store import ADDRESS, URLS
 from adjourn.stores.postgres.schema import ENGINE
 from adjourn.stores.postgres.store import LEASE, PostgresStore
 from adjourn.stores.postgres.translation import shown
 from adjourn.system.files import private_directory, write_whole
-from adjourn.system.machine import state_directory
+from adjourn.system.machine import boot_id, state_directory
 from adjourn.wiring.all_stores import register
 from adjourn.wiring.authority import FileAuthoriser
 

@@ -13,9 +13,9 @@ from adjourn.controller.decisions import ENOUGH
 def command(session: Session, *, task: str) -> int:
     """End a task and wait until its process, if it has one, has left.
 
-    Its open asks are withdrawn.
+    Its open asks are withdrawn. Of a task whose stored bytes are damaged only the history stays.
     """
     controller = session.open_controller()
     by = session.principal(controller.decisions)
-    found = controller.decisions.find_task(task, shortest=ENOUGH)
-    return stop(session, controller, controller.tasks.cancel(found.id, by=by))
+    found = controller.decisions.find_task_id(task, shortest=ENOUGH)
+    return stop(session, controller, controller.tasks.cancel(found, by=by))

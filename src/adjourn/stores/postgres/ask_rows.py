@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import islice
 
 from adjourn.core.ask import Ask
-from adjourn.core.errors import UnreadableRow
+from adjourn.core.errors import Conflict, UnreadableRow
 from adjourn.core.task import Task
 from adjourn.core.trail.events import GENESIS, Event, link_after
 from adjourn.ports.store import Turn
@@ -332,6 +332,12 @@ class PostgresRows(AskRows):
             self._known.requesters[no]
             if no in self._known.requesters
             else super().requester(task_id)
+        )
+
+    def clear_damaged(self, task: Task) -> None:
+        raise Conflict(
+            f"task {task.id} cannot be read, and no login of a shared database may rewrite it",
+            way_out="restore what is damaged from a backup, as the owner of the database",
         )
 
     def forget_task(self, task_id: str) -> None:

@@ -91,7 +91,6 @@ class Binding:
         self._root = os.path.realpath(root)
         self._home = home
         self._id: str | None = None  # once it was found to be ours
-        self._known: Mark | None = None  # a mark that the store was seen to have
         self._seen: int | None = None  # the file with the mark, while a transaction is open
         self._may_write = False
         self._slot = 0  # where the next mark is written
@@ -104,8 +103,6 @@ class Binding:
             self._id = self._bound(trail)
         self._open_mark(self._mark_path(self._id))
         mark = self._read_mark()
-        if mark is not None and mark == self._known:
-            return
         if mark is None:
             raise self._older("what this machine has seen of it is lost or damaged")
         if mark.place and trail.seal_at(mark.place) != mark.seal:
@@ -114,7 +111,6 @@ class Binding:
             raise self._older(
                 f"{missing} of the {mark.place} events that this machine has seen are missing"
             )
-        self._known = mark
 
     def _bound(self, trail: Trail) -> str:
         """Return the id of a store that is ours, or refuse it.
@@ -173,7 +169,7 @@ class Binding:
         secret = _secret_of(self._home.key, name) if self._home.key else os.urandom(32).hex()
         self._make_mark(name, mark)
         self._write_key(name, secret)
-        self._id, self._known = name, mark
+        self._id = name
         try:
             user = pwd.getpwuid(os.geteuid()).pw_name
         except KeyError:
@@ -228,7 +224,6 @@ class Binding:
                 os.fdatasync(self._seen)
         except OSError as error:
             raise _unwritable(self._mark_path(self._id or ""), error) from error
-        self._known = mark
 
     def release(self) -> None:
         """Let go of what is open during a transaction."""
@@ -240,7 +235,6 @@ class Binding:
         """Take the store as it is from now on."""
         if self._id is not None:
             self._make_mark(self._id, mark)
-            self._known = mark
 
     def _open_mark(self, path: str) -> None:
         self.release()

@@ -13,7 +13,7 @@ from adjourn.core.states import CallState, TaskState
 from adjourn.core.task import Run, Task
 from adjourn.core.trail.events import GENESIS, Event, seal_after
 from adjourn.ports.store import Turn
-from adjourn.stores.rows import BITS, LAST, NoLeases, StoreRows, Values, statements_in
+from adjourn.stores.rows import BITS, LAST, OF_A_TASK, NoLeases, StoreRows, Values, statements_in
 from adjourn.stores.shapes import (
     APPROVALS,
     FLAG,
@@ -329,6 +329,16 @@ class SqliteRows(StoreRows, NoLeases):
         """Return the seal of the event at a place of the trail, if there is one."""
         row = self._one("seal_at", place)
         return bytes(row[0]) if row else None
+
+    def clear_damaged(self, task: Task) -> None:
+        no, span = self._no(task.id), self._span(task.id)
+        for table in OF_A_TASK:
+            self._execute(f"forget_{table}", *span)
+        for query in ("forget_documents", "forget_spec"):
+            self._execute(query, no)
+        self._execute("insert_spec", no, spec_body(task.spec))
+        changes = (task.state.value, task.session_id, task.updated_at, task.message)
+        self._execute("clear_task", no, *changes)
 
     def forget_task(self, task_id: str) -> None:
         super().forget_task(task_id)

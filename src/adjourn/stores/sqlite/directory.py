@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 import struct
+from typing import NamedTuple
 
 from adjourn.core.errors import NotFound, StoreDamaged, StoreProblem, StoreRefused
 from adjourn.core.text.render import command_line
@@ -37,12 +38,14 @@ SMALLEST_BLOCK = 4096  # of a disk on which what SQLite has mapped never lacks i
 _PROBE = 65_536  # bytes
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-# Of the wal-index: is it there, the page size, the last frame, the salts
-_INDEX = struct.Struct("=12x B x H I 4x 8x 8s")
+# Of the wal-index: is it there, the page size, the last frame, the salts, and how many frames are
+# in the database already
+_INDEX = struct.Struct("=12x B x H I 4x 8x 8s 56x I")
 _HEAD = struct.Struct(">I 12x 8s")  # of the log: what it is, the salts
 _MAGIC = (0x377F0682, 0x377F0683)
-_HEAD_SIZE = 32
+_LOG_HEAD = 32
 _FRAME_HEAD = 24
+HEAD_SIZE = 100  # bytes of a database: what it is, and a counter of changes
 _MOST_DESCRIPTORS = 65_536
 
 
@@ -263,6 +266,27 @@ def unusable(path: str, error: OSError) -> StoreProblem:
     return kind(f"{path} cannot be used: {error.strerror}", way_out="name a store with --store DIR")
 
 
+class FileState(NamedTuple):
+    """What the database file is like at one moment."""
+
+    inode: int
+    size: int
+    changed_at: int  # in nanoseconds
+    salts: bytes  # of its log
+    backfilled: int  # frames of the log that are in the file
+    head: bytes
+
+    @property
+    def file(self) -> tuple[int, int, int, bytes]:
+        """What only a write into the file changes."""
+        return self.inode, self.size, self.changed_at, self.head
+
+    @property
+    def checkpoint(self) -> tuple[bytes, int]:
+        """What a checkpoint changes, or a log that begins again."""
+        return self.salts, self.backfilled
+
+
 class OpenFiles:
     """The database, its log and the log's index, as this process has them open.
 
@@ -271,14 +295,15 @@ class OpenFiles:
     the database ignores. So the descriptors that SQLite holds are compared with the names, and the
     head of the log with the index that all connections share.
 
-    Nothing is opened here: to close a second descriptor of the index would drop the locks that
-    SQLite holds on it.
+    Nothing is opened here: to close a second descriptor of the database or of the index would drop
+    the locks that SQLite holds on it.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._known = {path: identity(path)}
-        self._log, self._index = -1, -1
+        self._database, self._log, self._index = -1, -1, -1
+        self.frames = 0  # of the log, when it was last compared with its index
 
     def find_log(self) -> None:
         """Learn which files SQLite has open; a transaction is open, so it has."""
@@ -288,6 +313,7 @@ class OpenFiles:
             named = identity(name)
             # The one that is open is another file, if it was removed, renamed or replaced.
             self._known[name] = named if named in found else None
+        self._database = found.get(self._known[self._path], -1)
         self._log, self._index = (found.get(self._known[name], -1) for name in names)
 
     @property
@@ -317,26 +343,71 @@ class OpenFiles:
     def _agree(self) -> bool:
         try:
             index = os.pread(self._index, _INDEX.size, 0)
-            head = os.pread(self._log, _HEAD_SIZE, 0)
+            head = os.pread(self._log, _LOG_HEAD, 0)
             size = os.fstat(self._log).st_size
         except OSError:
             return False
         if len(index) < _INDEX.size:
             return False
-        is_there, page, frames, salts = _INDEX.unpack(index)
+        is_there, page, self.frames, salts, _ = _INDEX.unpack(index)
         if not is_there:
             return False
-        if frames == 0:
+        if self.frames == 0:
             return True  # all of it is in the database
-        if len(head) < _HEAD_SIZE:
+        if len(head) < _LOG_HEAD:
             return False
         magic, own = _HEAD.unpack_from(head)
-        page_size = 65536 if page == 1 else page
         return (
             magic in _MAGIC
             and own == salts
-            and size >= _HEAD_SIZE + frames * (_FRAME_HEAD + page_size)
+            and size >= _LOG_HEAD + self.frames * (_FRAME_HEAD + _page_size(page))
         )
+
+    # --- the database file ------------------------------------------------------------------------
+
+    def database_stat(self) -> tuple[int, int, int]:
+        """Return which file the database is, its size, and when it was written last."""
+        found = os.stat(self._path)
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def database_state(self) -> FileState:
+        """Return what the database file is like now; a transaction was open, so SQLite has it."""
+        try:
+            found = os.fstat(self._database)
+        except OSError:
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != self._known[self._path]:
+            # Another connection of this process has closed the descriptor that was found first
+            self.find_log()
+            found = os.fstat(self._database)
+        *_, salts, backfilled = _INDEX.unpack(os.pread(self._index, _INDEX.size, 0))
+        head = os.pread(self._database, HEAD_SIZE, 0).ljust(HEAD_SIZE, b"\0")
+        return FileState(found.st_ino, found.st_size, found.st_mtime_ns, salts, backfilled, head)
+
+    def content(self, page: int) -> bytes:
+        """Return a page as it is in the database file."""
+        _, size, *_ = _INDEX.unpack(os.pread(self._index, _INDEX.size, 0))
+        return os.pread(self._database, _page_size(size), (page - 1) * _page_size(size))
+
+    def logged(self, page: int) -> bytes | None:
+        """Return a page as it is in the log, if it is there."""
+        _, size, frames, *_ = _INDEX.unpack(os.pread(self._index, _INDEX.size, 0))
+        length = _FRAME_HEAD + _page_size(size)
+        for begin in range(_LOG_HEAD + (frames - 1) * length, 0, -length):
+            if os.pread(self._log, 4, begin) == page.to_bytes(4, "big"):
+                return os.pread(self._log, _page_size(size), begin + _FRAME_HEAD)
+        return None
+
+    def newest_in_log(self) -> tuple[int, bytes]:
+        """Return the last page that was written into the log: its number and its content."""
+        _, size, frames, *_ = _INDEX.unpack(os.pread(self._index, _INDEX.size, 0))
+        begin = _LOG_HEAD + (frames - 1) * (_FRAME_HEAD + _page_size(size))
+        frame = os.pread(self._log, _FRAME_HEAD + _page_size(size), begin)
+        return int.from_bytes(frame[:4], "big"), frame[_FRAME_HEAD:]
+
+
+def _page_size(written: int) -> int:
+    return 65536 if written == 1 else written
 
 
 def _descriptors() -> dict[tuple[int, int] | None, int]:

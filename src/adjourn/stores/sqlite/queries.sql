@@ -281,6 +281,11 @@ SELECT no, body FROM event WHERE task = ? ORDER BY no;
 -- name: forget_event
 UPDATE event SET body = NULL, link = ?2 WHERE no = ?1;
 
+-- name: clear_task
+UPDATE task SET slot = NULL, state = ?2, version = version + 1, session_id = ?3, updated_at = ?4, runs = 0, calls = 0, asks = 0,
+    tries = 0, next_call = NULL, wish = NULL, message = ?5
+WHERE no = ?1;
+
 -- name: forget_task
 DELETE FROM task WHERE no = ?;
 

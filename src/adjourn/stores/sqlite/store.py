@@ -26,6 +26,7 @@ from adjourn.stores.rows import oldest_fitting
 from adjourn.stores.sqlite import directory
 from adjourn.stores.sqlite.binding import IDENTITY, Binding, Home, Mark, identity_in
 from adjourn.stores.sqlite.database import SqliteConnection, SqliteRows
+from adjourn.stores.sqlite.database_file import DatabaseFile
 from adjourn.stores.sqlite.directory import OpenFiles
 from adjourn.system.files import disk_full, private_directory
 
@@ -121,10 +122,15 @@ class SqliteStore:
             # A backup comes back in another mode; for all others the first is no work.
             self._db.do(
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
-                f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}; "
+                "PRAGMA wal_autocheckpoint = 0; "
                 f"PRAGMA cache_size = {_CACHE}; PRAGMA cache_spill = {_SPILL_PAGES}"
             )
             self._files = OpenFiles(path)
+            self._file = DatabaseFile(self._lock, self._files)
+            if not self._file.seems_known():
+                with self._turn():
+                    self._begin_whole()
+                    self._db.do("ROLLBACK")
         self._rows = SqliteRows(self._db)
 
     @property
@@ -150,11 +156,18 @@ class SqliteStore:
                 self._rows.flush()
                 if self._binding and self._rows.opens_gate:
                     self._binding.require_gate()
-                self._db.do("COMMIT")
-                self._refuse_lost(self._files.missing_or_cut(), is_committed=True)
+                self._commit_whole()
                 # How far the store is, is kept outside of it; before a gate opens, durably
                 if self._binding and self._rows.written:
                     self._binding.note(Mark(*self._rows.written), durably=self._rows.opens_gate)
+                if self._files.frames >= _CHECKPOINT_PAGES:
+                    is_whole = True
+                    with suppress(
+                        apsw.Error
+                    ):  # the log stays as it is; the next commit tries again
+                        is_whole = self._file.checkpoint(self._db)
+                    if not is_whole:
+                        raise _overwritten(self.root, is_committed=True)
             except BaseException:
                 self._roll_back()
                 raise
@@ -165,15 +178,28 @@ class SqliteStore:
 
     def _begin(self) -> None:
         self._rows.written, self._rows.opens_gate = None, False
+        self._begin_whole()
+
+    def _begin_whole(self) -> None:
+        """Begin a transaction, unless a file of the store is another or does not belong to it."""
         self._refuse_lost(self._files.missing())
         self._db.do("BEGIN IMMEDIATE")
         try:
             if not self._files.has_log:
                 self._files.find_log()
             self._refuse_lost(self._files.missing_or_cut())
+            self._refuse_overwritten()
         except BaseException:
-            self._roll_back()
+            if self._db.is_in_transaction:
+                self._db.do("ROLLBACK")
             raise
+
+    def _commit_whole(self) -> None:
+        """Commit, and refuse to acknowledge it if a file of the store was another by then."""
+        self._db.do("COMMIT")
+        self._refuse_lost(self._files.missing_or_cut(), is_committed=True)
+        if self._file.is_overwritten_since():
+            raise _overwritten(self.root, is_committed=True)
 
     def _require_bound(self) -> None:
         if self._binding is None or self._home is None:
@@ -205,22 +231,27 @@ class SqliteStore:
                     self._binding.release()
 
     def require_in_place(self) -> None:
-        """Refuse a store of which a file was moved, removed, replaced or cut while it was open.
+        """Refuse a store of which a file was moved, replaced, cut or overwritten while it was open.
 
-        Also for a process that only reads: the log may have lost what it has seen.
+        Also one that lacks what this machine has seen, and also for a process that only reads.
         """
         self._refuse_lost(self._files.missing())
-        if not self._files.has_log or self._files.missing_or_cut() is None:
-            return
-        # A writer may have begun a new log between two looks. In its turn nobody does, and a view
-        # mends an index that was left half written.
-        with _translated(self.root), self._turn(), self.read() as rows:
-            rows.trail_head()
-            self._refuse_lost(self._files.missing_or_cut())
+        if self._files.has_log and (self._files.missing_or_cut() or not self._file.seems_known()):
+            # A writer may have begun a new log between two looks. In its turn nobody does, and a
+            # view mends an index that was left half written.
+            with _translated(self.root), self._turn(), self.read() as rows:
+                rows.trail_head()
+                self._refuse_lost(self._files.missing_or_cut())
+                self._refuse_overwritten()
+        self.require_ours()
 
     def _refuse_lost(self, path: str | None, *, is_committed: bool = False) -> None:
         if path:
             raise _lost(path, self.root, is_committed=is_committed)
+
+    def _refuse_overwritten(self) -> None:
+        if self._file.is_overwritten(self._db):
+            raise _overwritten(self.root)
 
     # --- whose it is ------------------------------------------------------------------------------
 
@@ -256,8 +287,7 @@ class SqliteStore:
                 if adopts:
                     identity = self._binding.bind(at=time.time_ns() // 1_000_000, mark=head)
                     self._rows.keep_shared_document(IDENTITY, identity)
-                self._db.do("COMMIT")
-                self._refuse_lost(self._files.missing_or_cut(), is_committed=True)
+                self._commit_whole()
                 self._binding.reset(head)
                 self._binding.forget(former)
             except BaseException:
@@ -398,6 +428,18 @@ def _lost(path: str, root: str, *, is_committed: bool = False) -> StoreProblem:
     return StoreProblem(
         f"{path} was removed or replaced while the store was in use: {what}",
         way_out=f"stop what uses the store, then: {doctor}",
+    )
+
+
+def _overwritten(root: str, *, is_committed: bool = False) -> StoreDamaged:
+    what = "what was recorded just now may be lost" if is_committed else "nothing was changed"
+    path = os.path.join(root, directory.DATABASE)
+    remove = command_line(["rm", f"{path}-wal", f"{path}-shm"])
+    accept = command_line(["adjourn", "store", "accept", "--store", root])
+    return StoreDamaged(
+        f"another program wrote into {path}, for instance a backup that was copied over it: "
+        f"it does not belong to its log {directory.DATABASE}-wal; {what}",
+        way_out=f"stop what uses the store, then go on with the copy: {remove} && {accept}",
     )
 
 
