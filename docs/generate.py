@@ -18,6 +18,7 @@ import click
 import msgspec
 
 import adjourn.controller.agents
+import adjourn.controller.approvals
 import adjourn.controller.asks
 import adjourn.controller.batches
 import adjourn.controller.decisions
@@ -71,6 +72,7 @@ from adjourn.mcp_server import tools as mcp_tools
 from adjourn.notifiers import OURS as NOTIFIERS
 from adjourn.runners import COMMAND, DEFAULT_AGENT, OURS, find_runner
 from adjourn.settings.notify import COMMON_KEYS
+from adjourn.settings.people import PERSON_KEYS, TEAM_KEYS
 from adjourn.settings.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
 from adjourn.views.notice import OCCASIONS, Notice, Occasion
 from adjourn.views.paused import PausedDoc
@@ -151,11 +153,11 @@ def _mcp() -> Iterator[str]:
         "end are for people only, whoever asks. Every refusal is an event of the task. No tool changes who may decide: "
         "`setup` and `delegate` are verbs of the command line, need the scope `admin`, and are refused inside a run."
     )
-    rows = [
-        (_code(name), *("yes" if tool.inside else may for may in _DECIDERS.values()))
+    cells = [
+        [_code(name), *("yes" if tool.inside else may for may in _DECIDERS.values())]
         for name, tool in mcp_tools.TOOLS.items()
     ]
-    yield _table(("tool", *_DECIDERS), rows)
+    yield _table(("tool", *_DECIDERS), cells)
 
 
 def _page(title: str, *parts: str) -> str:
@@ -310,7 +312,7 @@ def _exit_codes() -> Iterator[str]:
         "`run`, `resume`, `restart` and `fork` exit 0, 1 or 10 for what became of the task, "
         "`wait` for what became of all its tasks: 10 if any needs a person, else 1 if any failed or was canceled, else 0. "
         "`execute` exits 0 when all tasks of the plan have succeeded, 10 when somebody is needed, else 1. "
-        "All other verbs exit 0 when they have done what they were asked. "
+        "All other verbs exit 0 when they have done what they were asked: `approve` also if it was one of [several approvals](../how-to/four-eyes.md) and others are still missing. "
         "Ctrl+C while nothing of a run is under way (in `wait`, say) exits 130."
     )
     yield (
@@ -411,7 +413,7 @@ DOCUMENTS = {
     "cancel": "Manifest",
     "settle": "Manifest",
     "execute": "as `plan show`",
-    "plan show": "`schema_version`, `outcome`, which is completed, paused or failed, `plan` and `workspace`, both as paths, `is_held`, which is true after a pause until somebody says `execute` or `resume`, "
+    "plan show": "`schema_version`, `outcome`, which is completed, paused or failed, `plan` and `workspace`, both as paths, `is_held`, which is true after a pause until somebody goes on, "
     "`resume_hint`, the command that goes on, and `tasks`, of each its `id` in the plan, `state`, `task_id`, `runner`, `needs`, "
     "`lacks`, those of its needs that are not done, `in_review`, `is_changed`, `calls_not_made`, `message` and `resume_hint`",
     "inbox": "`schema_version`, `count` of all open asks, `snoozed`, how many of them sleep, `asks`, a list of AskDoc, "
@@ -560,6 +562,18 @@ MEANINGS = {
     "AskDoc.replaces": "The ask that was withdrawn for it, because something had changed.",
     "AskDoc.expires_at": "When it expires; expired is rejected.",
     "AskDoc.snoozed_until": "Until when the inbox hides it.",
+    "AskDoc.approvals": "How many people must approve, who has, and who is missing; null where one approval from anybody settles it.",
+    "AskDoc.remind_at": "When somebody is reminded of it; null if that was done, or no rule says so.",
+    "TermsDoc.approvals": "By how many people.",
+    "TermsDoc.approvers": "The names of those who may approve; null: whoever may approve at all.",
+    "CountDoc.needed": "How many people must approve.",
+    "CountDoc.given": "Who has approved, in order, since the call was edited last.",
+    "CountDoc.missing": "How many are missing.",
+    "CountDoc.missing_from": "The names of those who can still approve.",
+    "ApprovalDoc.person": "The name of the `[[person]]`.",
+    "ApprovalDoc.by": "The principal, as the channel said.",
+    "ApprovalDoc.level": "What the approval is worth.",
+    "ApprovalDoc.at": "When.",
     "AskDoc.original_digest": "Of a call that was approved with other arguments: the digest of what was asked for.",
     "TermsDoc.approver": "Who may approve: `any`, or a `human`.",
     "TermsDoc.not_requester": "Whether it must be somebody else than who started the task.",
@@ -585,6 +599,7 @@ MEANINGS = {
     "RunDoc.signal": "The signal that ended it.",
     "RunDoc.message": "Its last line, or why it failed.",
     "RunDoc.usage": "What the model took in it.",
+    "RunDoc.ended_at": "When its process had left. Unlike `updated_at`, nothing that happens later changes it.",
     "RunDoc.plan": "Of a task of a plan: the path of the plan.",
     "RunDoc.plan_task_id": "Of a task of a plan: its id in the plan.",
     "Failure.schema_version": "The version of this shape.",
@@ -749,7 +764,9 @@ KINDS = {
     "run_canceled": "The process was interrupted, and the task canceled.",
     "run_lost": "The process vanished without a result; an ask was opened.",
     "run_returned": "The process provably never started: the task is queued again.",
-    "ask_opened": "A person is needed.",
+    "ask_opened": "A person is needed; where several people must approve, how many.",
+    "approval_given": "One of several people approved, or one of those who may: who, for which bytes, and the how many-th it is.",
+    "ask_reminded": "An ask was still open when its rule says to remind of it; `to` is to whom it escalates.",
     "ask_approved": "A person approved.",
     "ask_rejected": "A person rejected.",
     "ask_answered": "A person answered.",
@@ -781,6 +798,7 @@ KINDS = {
 
 
 MODULES = (
+    adjourn.controller.approvals,
     adjourn.controller.decisions,
     adjourn.controller.delegations,
     adjourn.controller.tasks,
@@ -1200,6 +1218,14 @@ def _config() -> Iterator[str]:
         ("in `on`", "is told of the events"),
         [(_code(occasion), _events_of(occasion)) for occasion in Occasion],
     )
+    yield "## `[[person]]`"
+    yield "Somebody whom rules [may name](../how-to/four-eyes.md), and who counts once, whatever the channel. An unknown key is an error."
+    yield _table(
+        ("key", "meaning"), [(_code(key), meaning) for key, meaning in PERSON_KEYS.items()]
+    )
+    yield "## `[[team]]`"
+    yield "People whom rules name together, as `team:NAME`."
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in TEAM_KEYS.items()])
     yield "## `[[principal]]`"
     yield "One table for each who [may do something](../security.md) beside the owner of a store. An unknown key is an error."
     yield _table(

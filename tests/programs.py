@@ -8,6 +8,9 @@ from tests.needs import missing
 
 _PACKAGES = Path(__file__).resolve().parent.parent / ".dev" / "programs" / "node_modules"
 _PLACES = {
+    "node": "node-linux-*/bin/node",
+    "conformance": "@modelcontextprotocol/conformance/dist/index.js",
+    "inspector": "@modelcontextprotocol/inspector/clients/launcher/build/index.js",
     "claude": "@anthropic-ai/claude-code-*/claude",
     "codex": "@openai/codex-*/vendor/*/bin/codex",
     "copilot": "@github/copilot-linux-*/copilot",

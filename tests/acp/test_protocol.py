@@ -10,6 +10,7 @@ import pytest
 from adjourn.core.errors import Misuse
 from adjourn.ports.runner import ConfigTable
 from adjourn.runners.acp.agents import OURS, Agent, find_agent
+from adjourn.runners.acp.options import Setup
 from adjourn.runners.acp.protocol import (
     AgentCall,
     Option,
@@ -147,7 +148,7 @@ def test_a_session_that_its_agent_erased_is_put_back_from_its_copy(tmp_path: Pat
 
 def test_the_wait_for_the_next_minute_ends_with_a_request_to_stop() -> None:
     session = AgentSession.__new__(AgentSession)
-    session._setup = type("Named", (), {"name": "gemini"})()
+    session._setup = Setup(name="gemini", agent=OURS["gemini"])
     session._interrupts = StopRequest()
     session.wait_for_next_minute(time.time() - 60)
     session._interrupts.make()

@@ -670,8 +670,6 @@ def test_files_of_the_protocol_that_cannot_be_read_pause_the_task(fake: Fake) ->
     fake.play([Turn(text="I ask.", calls=(bash(broken, name="toolu_A"),)), DONE, DONE])
     fake.run(options=("--no-pause-on-approval",))
     shown = fake.shell.json("show", fake.task)
-    assert (shown["state"], shown.get("resumable", True)) == (
-        "paused",
-        True,
-    )
+    assert (shown["state"], shown["pause_reason"]["type"]) == ("paused", "unavailable")
+    assert "resumable" not in shown
     assert "a clarification that cannot be read" in fake.shell.adjourn("show", fake.task).out

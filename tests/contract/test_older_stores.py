@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from adjourn.core.ask import Reply, Verb
+from adjourn.core.ask import ApprovalAsk, Reply, Terms, Verb
 from adjourn.core.states import TaskState
 from adjourn.core.trail.events import first_broken
 from adjourn.stores.sqlite.store import SCHEMA, SqliteStore
@@ -30,7 +30,11 @@ def office(tmp_path: Path) -> Office:
 def test_an_older_store_is_brought_up_to_date_and_keeps_its_trail(office: Office) -> None:
     with office.controller.store.read() as view:
         assert first_broken(view.trail()) is None
-        assert len(view.open_asks(limit=10)) == 2
+        asks = view.open_asks(limit=10)
+        assert len(asks) == 2
+        approvals = [ask for ask in asks if isinstance(ask, ApprovalAsk)]
+        assert [(ask.given, ask.remind_at, ask.terms) for ask in approvals] == [((), None, Terms())]
+        assert view.asks_to_remind(now=1 << 60) == []
     store = office.controller.store
     assert isinstance(store, SqliteStore)
     assert apsw.Connection(os.path.join(store.root, "adjourn.db")).pragma("user_version") == SCHEMA

@@ -87,12 +87,16 @@ def test_the_trail_says_which_plan_a_task_belongs_to(office: Office) -> None:
 
 
 def test_of_a_plan_one_task_runs_at_a_time_in_a_workspace(office: Office) -> None:
-    """D-R5, D-R51, D-R52: whoever tries to start the second is told which one runs.
+    """D-R5, D-R6, D-R51, D-R52: whoever tries to start the second is told which one runs.
 
-    It stays queued.
+    Who would have run it at once has begun nothing; one that is queued stays so.
     """
     first = office.begin(begin(office))
-    second = office.controller.plans.begin_item(item("test"), words="", by=ME, supervisor="bert-0")
+    with pytest.raises(WorkspaceBusy, match=first.task.id):
+        office.controller.plans.begin_item(item("test"), words="", by=ME, supervisor="bert-0")
+    with office.controller.store.read() as view:
+        assert view.tasks(states=(TaskState.QUEUED,), limit=9) == []
+    second = begin(office, "test")
     assert second.state is TaskState.QUEUED
     with pytest.raises(WorkspaceBusy, match=first.task.id):
         office.claim(second)

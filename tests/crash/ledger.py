@@ -38,6 +38,7 @@ class AskRow(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     reply: str | None
     call: str
+    given: str = "[]"  # the approvals of an ask that needs several, as JSON
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,8 +118,9 @@ def _read(db: apsw.Connection) -> Ledger:
                 state=str(state),
                 reply=None if reply is None else str(reply),
                 call=_call(names, _task(no) << _BITS | _whole(call or 0), label),
+                given=str(given),
             )
-            for no, id_, kind, state, reply, call, label in db.execute(_ASKS)
+            for no, id_, kind, state, reply, call, label, given in db.execute(_ASKS)
         ],
         runs=[
             RunRow(
@@ -132,7 +134,7 @@ def _read(db: apsw.Connection) -> Ledger:
 
 
 _ASKS = """
-SELECT ask.no, ask.id, kind, ask.state, reply, ask.call, call.label
+SELECT ask.no, ask.id, kind, ask.state, reply, ask.call, call.label, given
 FROM ask LEFT JOIN call ON call.no = (ask.no >> 20 << 20) + ask.call ORDER BY ask.no
 """
 

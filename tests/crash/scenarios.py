@@ -1,6 +1,10 @@
 """The commands of adjourn that are killed, each where a person would give it."""
 
+import json
+import os
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
@@ -11,6 +15,7 @@ from adjourn.supervision.shims import ActiveRun
 from adjourn.supervision.supervisor import Supervisor
 from tests.crash.inject import Aim, Mode
 from tests.crash.product import (
+    CONFLICT,
     STORE,
     adjourn,
     decided,
@@ -147,6 +152,61 @@ class HastyWithoutProof(Hasty):
         return super().aftermath(stage, ran)
 
 
+PEOPLE = """
+[[person]]
+name = "anna"
+principals = ["uid:{uid}"]
+[[person]]
+name = "ben"
+principals = ["key:ben"]
+"""
+
+
+class Counted(Tale):
+    """An approval of a call that two people must approve."""
+
+    def __init__(self, *, is_last: bool) -> None:
+        super().__init__(of_ask("approve"), decides="approved" if is_last else "")
+        self._is_last = is_last
+
+    def setup(self, stage: Stage) -> None:
+        """Pause at the call; before the last approval, the other one is there."""
+        folder, key = self._config(stage), stage.work / "key"
+        folder.mkdir(parents=True)
+        (folder / "config.toml").write_text(PEOPLE.format(uid=os.getuid()))
+        (folder / "policy.toml").write_text('[[rule]]\naction = "prompt"\napprovals = 2\n')
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+        public = key.with_suffix(".pub").read_text()
+        (folder / "allowed_signers").write_text(f"ben {public}")
+        first = Command(of_ask("approve", "--sign", str(key)))
+        self._after = (PAUSED, first) if self._is_last else (PAUSED,)
+        super().setup(stage)
+
+    def step(self, stage: Stage) -> int:
+        """Approve."""
+        self._config(stage)
+        return super().step(stage)
+
+    def aftermath(self, stage: Stage, ran: Ran) -> list[str]:
+        """Approve again: what was recorded is there once, and what was not is recorded now."""
+        self._config(stage)
+        if self._is_last:
+            return super().aftermath(stage, ran)
+        given = [each["person"] for each in json.loads(ledger(stage).asks[0].given)]
+        broken = ["it exited 0, and its approval is lost"] * (ran.code == 0 and given != ["anna"])
+        again = stage.play(adjourn(*self._step(stage)))
+        expected = CONFLICT if given else 0
+        broken += [f"approved again, it left with {again.code}"] * (again.code != expected)
+        given = [each["person"] for each in json.loads(ledger(stage).asks[0].given)]
+        broken += [f"its approvals are {given}"] * (given != ["anna"])
+        stage.play(adjourn("reject", one_ask(stage)))
+        return broken + super().aftermath(stage, ran)
+
+    def _config(self, stage: Stage) -> Path:
+        os.environ["XDG_CONFIG_HOME"] = str(stage.work / "config")
+        return stage.work / "config" / "adjourn"
+
+
 class Boastful(Tale):
     """A command that acknowledges the decision before it is in the store."""
 
@@ -220,6 +280,8 @@ approve = Tale(of_ask("approve"), after=(PAUSED,), decides="approved")
 approve_json = Tale(
     of_ask("approve", "--value", "yes", "--output", "json"), after=(PAUSED,), decides="approved"
 )
+approve_first = Counted(is_last=False)
+approve_last = Counted(is_last=True)
 reject = Tale(of_ask("reject", "--reason", "no"), after=(PAUSED,), decides="rejected")
 answer = Tale(of_ask("answer", "eu"), after=(ASKED,), decides="answered")
 cancel = Tale(of_task("cancel"), after=(PAUSED,))

@@ -20,7 +20,7 @@ POINTS = {"ci": 2_000, "full": 10_000}
 
 STEPS = (
     "run_first", "run_next", "run_failing", "run_missing", "run_pausing", "run_and_leave", "run_all_die",
-    "approve", "approve_json", "reject", "cancel", "cancel_running", "pause_running",
+    "approve", "approve_json", "approve_first", "approve_last", "reject", "cancel", "cancel_running", "pause_running",
     "resume", "resume_then_look", "resume_all_die", "resume_approving", "resume_and_leave",
     "restart", "settle_it_ran", "settle_it_did_not", "recover", "backup", "prune",
 )  # fmt: skip

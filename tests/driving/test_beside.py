@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.shell import Shell, until
+from tests.e2e.test_four_eyes import Team
 
 START = Path(__file__).parent / "start.py"
 
@@ -132,3 +133,28 @@ def _state(shell: Shell) -> str:
 def _ended(shell: Shell) -> bool:
     tasks = shell.adjourn("tasks", "--output", "json").doc["tasks"]
     return not tasks or tasks[0]["state"] in {"succeeded", "failed", "waiting"}
+
+
+def test_each_call_of_a_batch_needs_its_two_people(shell: Shell) -> None:
+    """Promises 20: `--approve-all` is one person's word on each, and a right that is gone is gone."""
+    team = Team(shell)
+    team.policy('[[rule]]\ntool = "run_command"\napprovals = 2\n')
+    task, state = start(shell, ["echo one >> log", "echo two >> log"], flags=("--ask",))
+    assert state == "waiting"
+    waits = shell.json("resume", task, "--approve-all", expect=10)
+    assert [ask["approvals"]["missing"] for ask in waits["asks"]] == [1, 1]
+    first, second = (ask["id"] for ask in waits["asks"])
+    team.approve(first, by="ben")
+    team.approve(second, by="cleo")
+    people = team.signers.folder / "config.toml"
+    people.write_text(people.read_text().replace('"key:cleo"', '"key:other"'))
+    again = shell.json("resume", task, expect=10)
+    assert lines(shell, "log") == ["one"]
+    (asked,) = [ask for ask in again["asks"] if ask["state"] == "pending"]
+    assert asked["replaces"] == second
+    assert asked["approvals"]["given"] == []
+    team.approve(asked["id"])
+    team.approve(asked["id"], by="ben")
+    shell.adjourn("resume", task)
+    assert lines(shell, "log") == ["one", "two"]
+    shell.adjourn("audit", "verify")

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from adjourn.ports.store import Store
+from tests.hints import unknown_hints
 
 AGENTS = Path(__file__).resolve().parent.parent / "agents"
 ADJOURN = Path(sys.executable).parent / "adjourn"
@@ -108,6 +109,7 @@ class Shell:
             raw=done.stdout,
             raw_err=done.stderr,
         )
+        assert unknown_hints(ended.raw) == [], "A-R29: no test runs a hint of this form as printed"
         return ended if expect is None else ended.must(expect)
 
     def adjourn(

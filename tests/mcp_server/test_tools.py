@@ -150,7 +150,7 @@ def test_bad_input_gets_a_sentence_and_the_server_goes_on(shell: Shell, host: Ho
         "is no agent": ("subagent_task", {"prompt": "x", "runner": "command"}),
         "no runner": ("subagent_task", {"prompt": "x", "runner": "nobody"}),
         "not a length of time": ("ask_human", {"question": "x", "expires_after": "soon"}),
-        "a text needs exactly one open question": (
+        "there is nothing to resume": (
             "resume_task",
             {"task_id": done(host), "prompt": "on"},
         ),

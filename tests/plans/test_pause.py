@@ -37,8 +37,9 @@ def test_ctrl_c_pauses_the_task_that_runs_and_starts_no_other(shell: Planner) ->
         assert person.ends() == 10
         said = "\n".join(person.lines)
     task = shell.task("work")
-    assert re.search(rf"^Paused\. Resume with: adjourn resume {task}$", said, re.MULTILINE)
-    assert re.search(rf"^Restart with: adjourn restart {task}$", said, re.MULTILINE)
+    short = task[:8]  # at a terminal, where a person reads it
+    assert re.search(rf"^Paused\. Resume with: adjourn resume {short}$", said, re.MULTILINE)
+    assert re.search(rf"^Restart with: adjourn restart {short}$", said, re.MULTILINE)
     assert re.search(r"^Then: adjourn execute plan\.toml$", said, re.MULTILINE)
     assert shell.lines("interrupts") == ["SIGINT"]
     assert shell.effects == ["before"]
@@ -78,6 +79,7 @@ def test_going_on_takes_an_explicit_action(shell: Planner) -> None:
     assert shell.effects == ["work", "work", "after", "free"]
     one, two = shell.runs(shell.task("work"))
     assert two["resumed_from_run_id"] == one["run_id"]
+    assert one["created_at"] < one["ended_at"] <= two["created_at"] < two["ended_at"]
 
 
 @pytest.mark.parametrize("verb", ["restart", "cancel"])

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tests.e2e.terminal import CTRL_C, Terminal
+from tests.e2e.test_four_eyes import RULE, Team
 from tests.plans.planner import Planner, noted
 
 WRITES = r"printf 'one\ntwo\n' > new.txt; printf 'a\nB\nc\nd\n' > old.txt; rm gone.txt; echo wrote >> effects"
@@ -248,3 +249,22 @@ def test_a_review_lists_only_what_its_own_task_changed(shell: Planner) -> None:
         "one.txt": "added",
         "two.txt": "added",
     }
+
+
+def test_a_review_is_no_approval_and_a_plan_waits_for_both_people(shell: Planner) -> None:
+    """Promises 20."""
+    team = Team(shell)
+    team.policy(RULE)
+    shell.plan({"id": "ship", "run": "echo shipped >> effects", "review": True})
+    shell.environment["ADJOURN_PAUSE_ON_APPROVAL"] = "1"
+    shell.adjourn("execute", expect=10)
+    team.approve(the_review(shell))
+    shell.adjourn("execute", expect=10)
+    assert shell.inbox()[0]["approvals"]["missing_from"] == ["ben", "cleo"]
+    assert not (shell.place / "effects").exists()
+    team.approve(the_review(shell), by="ben")
+    shell.adjourn("execute", expect=10)
+    assert shell.effects == ["shipped"]
+    shell.adjourn("answer", the_review(shell), "approve")
+    shell.adjourn("execute")
+    shell.adjourn("audit", "verify")

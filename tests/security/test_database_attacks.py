@@ -102,7 +102,7 @@ def test_an_approver_lets_no_call_start_without_a_decision(
     settle = """
     SELECT adjourn.write_ask(
         no, 'approved', call, expires_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, 'db:' || session_user, 'L1',
-        NULL, body
+        NULL, given, remind_at, body
     ) FROM adjourn.ask WHERE state = 'pending'
     """
     with pytest.raises(errors.InsufficientPrivilege, match="without an event of the trail"):
@@ -122,7 +122,7 @@ def test_a_worker_does_not_revive_what_was_rejected_by_ending_its_task(
         "UPDATE adjourn.call SET state = 'approved'",
         "SELECT adjourn.write_call(no, 'approved', 9, digest, NULL, approved_by, label, body) FROM adjourn.call",
         "SELECT adjourn.write_call(no, 'pending', 9, digest, NULL, approved_by, label, body) FROM adjourn.call",
-        "SELECT adjourn.write_ask(no, 'pending', call, NULL, NULL, NULL, NULL, NULL, body) FROM adjourn.ask",
+        "SELECT adjourn.write_ask(no, 'pending', call, NULL, NULL, NULL, NULL, NULL, given, remind_at, body) FROM adjourn.ask",
     ):
         with pytest.raises(errors.InsufficientPrivilege):
             ci.execute(statement)
@@ -182,7 +182,7 @@ def test_an_approver_changes_nothing_that_a_running_task_would_go_on_with(
 ASK = """
 SELECT adjourn.add_ask(
     (no << 20) + 1, 'theirs', 'pending', 'question', 1, moment, NULL, NULL, moment + %(after)s, NULL, NULL, NULL, NULL,
-    '\\x80', '\\x80'
+    '[]', NULL, 1, '\\x80', '\\x80'
 ) FROM adjourn.task, (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS moment) AS clock
 WHERE id = %(task)s
 """

@@ -35,14 +35,14 @@ ROWS = {
     "write_run": "SELECT no, state, version, supervisor, checkpoint_id, pause_reason, body FROM adjourn.run",
     "write_call": "SELECT no, state, version, digest, claimed_by, approved_by, label, body FROM adjourn.call",
     "write_call_body": "SELECT no, body FROM adjourn.call_body",
-    "write_ask": "SELECT no, state, call, expires_at, settled_at, settled_by, level, snoozed_until, body FROM adjourn.ask",
+    "write_ask": "SELECT no, state, call, expires_at, settled_at, settled_by, level, snoozed_until, given, remind_at, body FROM adjourn.ask",
     "add_call": """
         SELECT no + 500, state, version, digest, claimed_by, approved_by, label, call.body, call_body.body
         FROM adjourn.call JOIN adjourn.call_body USING (no)
     """,
     "add_ask": """
         SELECT no + 500, id || 'x', state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level,
-            snoozed_until, ask.body, ask_body.body FROM adjourn.ask JOIN adjourn.ask_body USING (no)
+            snoozed_until, given, remind_at, approvals, ask.body, ask_body.body FROM adjourn.ask JOIN adjourn.ask_body USING (no)
     """,
     "seal_events": "SELECT (SELECT max(version) FROM adjourn.schema_version), ARRAY[task], ARRAY[body], ARRAY['\\x00'::bytea]"
     " FROM adjourn.event",
@@ -83,9 +83,9 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "text[]": (None, [], [None]),
 }
 KEPT = {
-    "asks": "SELECT id, no >> 20, no, kind, run, created_at, slot, call, expires_at FROM adjourn.ask",
+    "asks": "SELECT id, no >> 20, no, kind, run, created_at, slot, call, expires_at, approvals FROM adjourn.ask",
     "what is asked": "SELECT no, no >> 20, body FROM adjourn.ask_body",
-    "decisions": "SELECT no, no >> 20, state, settled_at, settled_by, level FROM adjourn.ask",
+    "decisions": "SELECT no, no >> 20, state, settled_at, settled_by, level, given FROM adjourn.ask",
     "digests": "SELECT no, no >> 20, digest, approved_by FROM adjourn.call",
     "bytes": "SELECT no, no >> 20, body FROM adjourn.call_body",
     "trail": "SELECT no, task, body, seal FROM adjourn.event",

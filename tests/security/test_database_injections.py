@@ -106,7 +106,7 @@ def test_what_an_agent_writes_of_its_own_task_breaks_no_verb_of_others(
             """
             SELECT adjourn.add_ask((%(no)s::bigint << 20) + 7, 'forgedask', 'pending', 'approval', 1,
                 (extract(epoch FROM clock_timestamp()) * 1000)::bigint, NULL, 7, NULL, NULL, NULL, NULL, NULL,
-                %(bytes)s, %(bytes)s)
+                '[]', NULL, 1, %(bytes)s, %(bytes)s)
             """,
             "SELECT adjourn.add_document(%(no)s, 'saved', %(bytes)s)",
         ):

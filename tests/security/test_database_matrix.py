@@ -80,6 +80,7 @@ WORKING = {
     "leave",
     "clean_up",
     "put_back",
+    "lock_asks_to_remind",
 }
 WORKING |= {
     "wrest",

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("roles")  # they belong to the whole server
 Login = psycopg.Connection[tuple[object, ...]]
 HOUR = 3_600_000
 SETTLE = """
-SELECT adjourn.write_ask(no, %(state)s, call, expires_at, %(settled_at)s, %(by)s, NULL, NULL, body)
+SELECT adjourn.write_ask(no, %(state)s, call, expires_at, %(settled_at)s, %(by)s, NULL, NULL, given, remind_at, body)
 FROM adjourn.ask WHERE id = %(ask)s
 """
 APPROVE = """

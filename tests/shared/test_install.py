@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from adjourn.core.ask import Verb
+from adjourn.core.ask import ApprovalAsk, Verb
 from adjourn.core.errors import StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.stores.postgres import schema
@@ -34,6 +34,7 @@ def test_an_empty_database_becomes_a_store_and_a_second_opening_changes_nothing(
                 (2,),
                 (3,),
                 (4,),
+                (5,),
             ]
             assert connection.execute("SELECT absurd.get_schema_version()").fetchall() == [
                 ("0.5.1",)
@@ -53,8 +54,8 @@ def test_a_newer_schema_is_refused_before_anything_is_written(postgres: Server) 
     with postgres.empty_database() as url:
         PostgresStore(url).close()
         with psycopg.connect(url) as connection:
-            connection.execute("INSERT INTO adjourn.schema_version VALUES (5)")
-        with pytest.raises(StoreProblem, match="has schema 5, and this program knows 4"):
+            connection.execute("INSERT INTO adjourn.schema_version VALUES (6)")
+        with pytest.raises(StoreProblem, match="has schema 6, and this program knows 5"):
             PostgresStore(url)
 
 
@@ -71,13 +72,13 @@ def test_a_program_that_was_at_work_when_the_schema_was_brought_up_to_date_chang
         task, ask = office.waiting()
         queued = office.start()
         with psycopg.connect(url) as connection:
-            connection.execute("INSERT INTO adjourn.schema_version VALUES (5)")
+            connection.execute("INSERT INTO adjourn.schema_version VALUES (6)")
         for change in (
             lambda: office.reply(ask, Verb.APPROVE),
             lambda: office.begin(queued),
             lambda: store.next_queued("default", supervisor="old", fits=lambda _: True),
         ):
-            with pytest.raises(StoreProblem, match="has schema 5, and this program knows 4"):
+            with pytest.raises(StoreProblem, match="has schema 6, and this program knows 5"):
                 change()
         assert office.task(task.id).state is TaskState.WAITING
         store.close()
@@ -98,6 +99,34 @@ def test_a_database_of_the_first_schema_is_brought_up_to_date_with_its_queues(
         office = desk(store)
         assert office.run(office.start()).state is TaskState.SUCCEEDED
         assert office.run(office.start(pool="later")).state is TaskState.SUCCEEDED
+        store.close()
+
+
+def test_an_open_ask_of_the_fourth_schema_is_approved_by_one_person(postgres: Server) -> None:
+    """What was asked before approvals were counted needs one, and nobody is reminded of it."""
+    with postgres.empty_database() as url:
+        store = PostgresStore(url)
+        office = desk(store)
+        _, ask = office.waiting()
+        store.close()
+        with psycopg.connect(url) as connection:
+            connection.execute("ALTER TABLE adjourn.ask DROP approvals, DROP given, DROP remind_at")
+            connection.execute("DROP FUNCTION adjourn.add_ask, adjourn.write_ask")
+            connection.execute("DROP FUNCTION adjourn.lock_asks_to_remind")
+            second = schema._steps(2).decode()
+            for name in ("add_ask", "write_ask"):
+                begin = second.index(f"CREATE FUNCTION adjourn.{name}(")
+                end = second.index("END $$;", begin) + len("END $$;")
+                connection.execute(second[begin:end].encode())
+            connection.execute("DELETE FROM adjourn.schema_version WHERE version = 5")
+        store = PostgresStore(url)
+        office = desk(store)
+        with store.read() as view:
+            old = view.ask(ask.id)
+            assert isinstance(old, ApprovalAsk)
+            assert (old.given, old.remind_at) == ((), None)
+            assert view.asks_to_remind(now=1 << 60) == []
+        assert office.run(office.reply(old, Verb.APPROVE)).state is TaskState.SUCCEEDED
         store.close()
 
 

@@ -191,7 +191,7 @@ NOBODYS = [
     "DELETE FROM absurd.queues",
     "SELECT absurd.create_queue('theirs')",
     "SELECT absurd.drop_queue('adjourn_default')",
-    "INSERT INTO adjourn.schema_version VALUES (4)",
+    "INSERT INTO adjourn.schema_version VALUES (6)",
     "ALTER TABLE adjourn.ask DISABLE TRIGGER guard",
     "DROP TRIGGER guard ON adjourn.ask",
     "SET session_replication_role = replica",
@@ -361,7 +361,7 @@ def test_what_was_asked_counts_whatever_is_written_beside_it(
     forged = msgspec.msgpack.encode(
         {"gate": True, "terms": Terms(signed=True), "prompt": "Nothing special", "reply": None}
     )
-    statement = "SELECT adjourn.write_ask(no, state, call, expires_at, NULL, NULL, NULL, NULL, %s) FROM adjourn.ask"
+    statement = "SELECT adjourn.write_ask(no, state, call, expires_at, NULL, NULL, NULL, NULL, given, remind_at, %s) FROM adjourn.ask"
     with psycopg.connect(as_role("approver"), autocommit=True) as anna:
         anna.execute(f"{statement} WHERE state = 'pending'".encode(), [forged])
     with office.controller.store.read() as view:
@@ -493,7 +493,7 @@ FORGERIES = {
 }
 APPROVE = """
 SELECT adjourn.write_ask(
-    no, 'approved', call, expires_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, {}, NULL, body
+    no, 'approved', call, expires_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, {}, NULL, given, remind_at, body
 ) FROM adjourn.ask WHERE state = 'pending'
 """
 

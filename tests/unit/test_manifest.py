@@ -287,11 +287,15 @@ def test_an_ask_tells_all_there_is_to_know_of_it() -> None:
             "signed": False,
             "by_name": False,
             "override": False,
+            "approvals": 1,
+            "approvers": None,
         },
         "replaces": None,
         "expires_at": None,
         "snoozed_until": None,
         "original_digest": None,
+        "approvals": None,
+        "remind_at": None,
     }
 
 

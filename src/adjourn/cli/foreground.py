@@ -14,7 +14,7 @@ import msgspec
 
 from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
-from adjourn.cli.terminal import flush, print_exactly
+from adjourn.cli.terminal import print_exactly
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.errors import (
@@ -110,33 +110,6 @@ def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task
             return supervisor.run_with_signals(signals, task, watcher=watcher)
     finally:
         screen.close()
-
-
-def run_until_settled(
-    session: Session, controller: Controller, supervisor: Supervisor, task: Task
-) -> int:
-    """Run a task and print how it stands; a person at this terminal may settle its asks at once.
-
-    Then it goes on, as often as that happens. Return the exit code for how it stands in the end.
-    """
-    while True:
-        code = report(session, controller, run_to_the_end(session, supervisor, task))
-        if code != exits.PAUSED or not _is_settled_here(session, controller, task):
-            return code
-        by = session.principal(controller.decisions)
-        task = controller.tasks.resume(task.id, by=by, supervisor=supervisor.name)
-
-
-def _is_settled_here(session: Session, controller: Controller, task: Task) -> bool:
-    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
-    # Only at a terminal, and only if it paused
-    from adjourn.cli.verbs._settling import can_settle_here, settle_task_here
-
-    if not can_settle_here(session, session.principal(controller.decisions)):
-        return False
-    flush()
-    return settle_task_here(session, controller, task)
 
 
 def report(session: Session, controller: Controller, task: Task) -> int:

@@ -407,6 +407,8 @@ def _open_proposal(
         manifest=proposal.prompt,
         terms=judgement.terms_of_ask,
         expires_after=judgement.expiry(proposal.expires_after),
+        remind_after=judgement.remind_after,
+        escalate_to=judgement.escalate_to,
     )
     own_words = "its program asks a person before it makes this call"
     reasons = judgement.reasons_to_ask if judgement.terms_of_ask.override else ()

@@ -102,6 +102,8 @@ def _ask(
         terms=judgement.terms_of_ask,
         replaces=instead_of.id if instead_of else None,
         expires_after=judgement.expiry(task.spec.expires_after),
+        remind_after=judgement.remind_after,
+        escalate_to=judgement.escalate_to,
     )
     WHY.of(found.id).keep(tx.rows, task.id, AskReason(reasons=judgement.reasons_to_ask))
     tx.rows.add_turn(

@@ -6,6 +6,7 @@
 from typing import TypedDict
 
 from adjourn.core.ask import Settlement
+from adjourn.core.people import GivenApproval
 from adjourn.core.states import TaskState
 from adjourn.core.task import Milliseconds, PauseReason, ProcessId, RunState, Spec, Wish
 
@@ -59,3 +60,5 @@ class AskChanges(TypedDict, total=False):
 
     settlement: Settlement | None
     snoozed_until: Milliseconds | None
+    given: tuple[GivenApproval, ...]  # of an approval
+    remind_at: Milliseconds | None  # of an approval

@@ -198,7 +198,7 @@ def _originals(view: View, asks: Sequence[Ask], calls: Mapping[int, Call]) -> di
     """Return the bytes of approved calls as they were before a person edited them."""
     found: dict[int, bytes] = {}
     for ask in asks:
-        if isinstance(ask, ApprovalAsk) and ask.state is AskState.APPROVED:
+        if isinstance(ask, ApprovalAsk) and (ask.state is AskState.APPROVED or ask.given):
             original = ORIGINAL.read_of(view, calls[ask.call])
             if original is not None:
                 found[ask.call] = original

@@ -44,6 +44,7 @@ from adjourn.ports.store import View
 
 _LONGEST_VALUE = 4096
 _LONGEST_REASON = 300  # characters of why somebody was refused, in the trail
+SHORT = 16  # digits of a digest, to say which bytes are meant
 ENOUGH = 4  # characters of an id, to decide something by it
 LAST = "last"  # names the newest task, to those who decide nothing
 
@@ -219,7 +220,9 @@ class Decisions:
             try:
                 ask = self.reply(tx, reply, by=by)
                 settled.append(ask)
-                items.append(ReplyResult(reply.ask_id, result=f"would be {ask.state}", error=None))
+                is_counted = isinstance(ask, ApprovalAsk) and ask.is_open
+                state = "approved in part" if is_counted else ask.state
+                items.append(ReplyResult(reply.ask_id, result=f"would be {state}", error=None))
             except StoreProblem:
                 raise
             except AdjournError as error:
@@ -236,9 +239,23 @@ class Decisions:
         """Record one reply, and let its call start or turn it down; the task stays as it is."""
         self._context.trust.authorise_change(tx.rows, by, reply.verb)
         ask = tx.rows.ask(reply.ask_id)
-        _require_fitting(tx.rows, ask, reply)
+        require_fitting(tx.rows, ask, reply)
         override = reply.reason_to_override
         level = self._context.trust.weigh(tx.rows, ask, reply.verb, by=by, override=override)
+
+        if isinstance(ask, ApprovalAsk) and ask.terms.is_counted and reply.verb is Verb.APPROVE:
+            # Loaded here: most asks need one approval, and `approve` is a hot path
+            from adjourn.controller.approvals import count_approval
+
+            return count_approval(
+                tx,
+                ask,
+                reply,
+                by=by,
+                person=self._context.trust.person(ask, by),
+                level=level,
+                require_allowed=self._require_allowed,
+            )
 
         digest: str | None = None  # of what an approval lets start
         if isinstance(ask, ApprovalAsk) and reply.verb is Verb.REJECT:
@@ -320,6 +337,21 @@ class Decisions:
                 raise _misfit(ask, Verb.APPROVE)
             return changed(view, task, call, arguments, look=self._context.gate.look)[0]
 
+    def digest_shown(self, ask_id: str, beginning: str) -> str:
+        """Return the digest of an ask's call, or refuse if it does not begin as it was shown."""
+        with self.store.read() as view:
+            call = call_asked_about(view, view.ask(ask_id))
+        if len(beginning) < SHORT or set(beginning) - set("0123456789abcdef"):
+            raise Misuse(
+                f"--digest takes at least {SHORT} digits of the sha256 that `show` prints",
+                way_out="adjourn approve --help",
+            )
+        if call is None or not call.digest.startswith(beginning):
+            raise Conflict(
+                "the call is not the one that was shown", way_out=f"adjourn show {ask_id}"
+            )
+        return call.digest
+
     def with_files(self, reply: Reply) -> Reply:
         """Return a reply with the digests of the files of its edited command, if it edits one."""
         if reply.files is not None or reply.edited is None:
@@ -351,8 +383,19 @@ class Decisions:
                 )
             return snoozed
 
+    def remind_due(self) -> None:
+        """Tell once of each open ask whose reminder is due, for those who send notices."""
+        with self.store.read() as view:
+            if not view.asks_to_remind(now=self.now()):
+                return
+        # Loaded here: decisions remind of nothing
+        from adjourn.controller.approvals import remind
 
-def _require_fitting(view: View, ask: Ask, reply: Reply) -> None:
+        with self._context.change() as tx:
+            remind(tx)
+
+
+def require_fitting(view: View, ask: Ask, reply: Reply) -> None:
     """Refuse a reply that comes too late, or that this ask does not take."""
     require_open(ask)
     match ask:
@@ -385,6 +428,14 @@ def _require_fitting_decision(view: View, ask: ApprovalAsk, reply: Reply) -> Non
                 f"a value may have {_LONGEST_VALUE:,} bytes: the process gets it in its environment"
             )
             raise Misuse(sentence, way_out=_proper_verb(ask))
+    if ask.terms.is_counted and reply.verb is Verb.APPROVE:
+        if not trust.runs_as_shown(ask, view.call(ask.task_id, ask.call), reply):
+            raise Misuse(
+                f"ask {ask.id} takes no value: all who approve it approve the same bytes",
+                way_out=_proper_verb(ask),
+            )
+        if reply.edited is None and reply.digest is None:
+            _require_unedited(view, ask)
     if ask.terms.override and reply.verb is Verb.APPROVE and reply.edited is not None:
         raise NotAllowed(
             "your policy says never: an edit does not override that",
@@ -393,6 +444,23 @@ def _require_fitting_decision(view: View, ask: ApprovalAsk, reply: Reply) -> Non
     if reply.digest and view.call(ask.task_id, ask.call).digest != reply.digest:
         raise Conflict(
             "the call is not the one that was shown", way_out=f"adjourn show {ask.task_id}"
+        )
+
+
+def _require_unedited(view: View, ask: ApprovalAsk) -> None:
+    """Refuse an approval that does not say of which bytes, once somebody has edited them.
+
+    Whoever types the id of the ask may have looked at the call before the edit.
+    """
+    # Loaded here: most asks need one approval, and `approve` is a hot path
+    from adjourn.core.kept_documents import ORIGINAL
+
+    call = view.call(ask.task_id, ask.call)
+    if ORIGINAL.read_of(view, call) is not None:
+        raise Conflict(
+            "this call was edited since it was asked about: say which bytes you approve",
+            way_out=f"adjourn show {ask.task_id}, then"
+            f" adjourn approve {ask.id} --digest {call.digest[:SHORT]}",
         )
 
 

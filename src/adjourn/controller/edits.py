@@ -39,7 +39,11 @@ def _changed(
     view: View, task: Task, call: Call, arguments: bytes, *, files: Mapping[str, str]
 ) -> tuple[Call, Spec]:
     body, spec = edited(
-        call, task.spec, _arguments.decode(arguments), schema=schema_of(view, call), files=files
+        call,
+        spec_of(view, task, call),
+        _arguments.decode(arguments),
+        schema=schema_of(view, call),
+        files=files,
     )
     return msgspec.structs.replace(
         call, body=body, digest=digest_of(body), version=call.version + 1
@@ -56,16 +60,39 @@ def edit(tx: Transaction, task: Task, call: Call, reply: Reply, *, by: str) -> C
 
     Keep the old, and have the task go on with the new.
     """
+    new, spec = tell_edit(tx, task, call, reply, by=by)
+    if spec != task.spec:
+        tx.save(task, spec=spec)
+    return new
+
+
+def tell_edit(
+    tx: Transaction, task: Task, call: Call, reply: Reply, *, by: str
+) -> tuple[Call, Spec]:
+    """Return a call with other arguments, which is still to be saved, and tell of it."""
     new, spec = as_edited(tx.rows, task, call, reply)
     if new.digest == call.digest:
         raise Misuse(
             "the edited call is the one that was asked for", way_out="approve it without an edit"
         )
-    ORIGINAL.keep_of(tx.rows, call, call.body)
+    if ORIGINAL.read_of(tx.rows, call) is None:
+        ORIGINAL.keep_of(tx.rows, call, call.body)
     tx.tell(task.id, "call_edited", by=by, call=call.number, was=call.digest, digest=new.digest)
-    if spec != task.spec:
-        tx.save(task, spec=spec)
-    return new
+    return new, spec
+
+
+def spec_of(view: View, task: Task, call: Call) -> Spec:
+    """Return the spec that a task goes on with if its call is approved as it is now.
+
+    An edit that others still have to approve is in the call, and not yet in the task.
+    """
+    original = ORIGINAL.read_of(view, call) if call.tool == COMMAND else None
+    if original is None:
+        return task.spec
+    added = len(command_of(original).argv) - len(task.spec.argv)  # what adjourn adds
+    command = command_of(call.body)
+    argv = command.argv[: len(command.argv) - added]
+    return msgspec.structs.replace(task.spec, argv=argv, workspace=command.cwd)
 
 
 def schema_of(view: View, call: Call) -> Schema | None:

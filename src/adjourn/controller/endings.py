@@ -10,8 +10,9 @@ from adjourn.controller.transaction import (
     approved_command,
     is_blocked,
 )
-from adjourn.core.ask import ApprovalAsk, AskReason
+from adjourn.core.ask import RESUME_KEY, ApprovalAsk, AskReason
 from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, Command
+from adjourn.core.foreign import read_pause, resume_argv
 from adjourn.core.kept_documents import NOT_MADE, WHY
 from adjourn.core.outcome import Completed, Failed, Interrupted, Outcome, Waits, WantsApproval
 from adjourn.core.policy.opening import OwnAsk
@@ -84,6 +85,23 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
             it_ran = f"it ran and left with exit code {run.exit_code}, which asks for approval"
             why = AskReason(reasons=(*own.reasons, it_ran), last_lines=last_lines)
             command = approved_command(task.spec, DEFAULT_VALUE, files=own.files)
+            if task.spec.resume_with and (left := read_pause(manifest)):
+                resuming = f"--resume-with resumes it at its own checkpoint {left.checkpoint_id}"
+                why = AskReason(reasons=(*why.reasons, resuming), last_lines=last_lines)
+                argv = resume_argv(task.spec.resume_with, left)
+                command = Command(argv=argv, cwd=task.spec.workspace, files=own.files)
+                return ask_for_approval(
+                    tx,
+                    task,
+                    run,
+                    command,
+                    prompt=f"exit code {run.exit_code}",
+                    why=why,
+                    key=RESUME_KEY,
+                    manifest=manifest,
+                    terms=own.terms,
+                    expires_after=own.expires_after,
+                )
             return ask_for_approval(
                 tx,
                 task,
@@ -94,6 +112,8 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
                 manifest=manifest,
                 terms=own.terms,
                 expires_after=own.expires_after,
+                remind_after=own.remind_after,
+                escalate_to=own.escalate_to,
             )
         case Interrupted(reason=reason, cause=cause):
             return interrupt(tx, task, run, message=reason, cause=cause)
@@ -154,13 +174,20 @@ def ask_for_approval(
     prompt: str,
     why: AskReason,
     expires_after: int | None,
+    remind_after: int | None = None,
     **details: Unpack[ApprovalDetails],
 ) -> Task:
     """End a run by asking whether this command may run; the ask says first why it is asked."""
     call = tx.new_call(task, command, state=CallState.PENDING, by=None, ask=task.asks + 1)
     counted = tx.save(task, calls=call.number)
     ask, asked = tx.open_approval(
-        counted, run, call.number, prompt=prompt, expires_after=expires_after, **details
+        counted,
+        run,
+        call.number,
+        prompt=prompt,
+        expires_after=expires_after,
+        remind_after=remind_after,
+        **details,
     )
     WHY.of(ask.id).keep(tx.rows, task.id, why)
     return end_run(tx, asked, run, Move.WAIT, reason=PauseReason.TOOL_APPROVAL_REQUIRED)

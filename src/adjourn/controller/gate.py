@@ -3,7 +3,7 @@
 Before anything of it starts, and once more before its gate opens.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -232,13 +232,17 @@ class PolicyGate:
         except BadPolicy:
             return Effect.UNKNOWN
 
-    def own_ask(self, view: View, task: Task) -> OwnAsk:
+    def own_ask(self, view: View, task: Task, argv: Sequence[str] = ()) -> OwnAsk:
         """Return what becomes part of the ask of a process that wants its own command approved.
+
+        Or `argv`, the command that resumes it.
 
         Where a policy is wrong, it is asked without: that a run has ended must be written down, and
         the start is judged again.
         """
         command = plain_command(task.spec)
+        if argv:
+            command = msgspec.structs.replace(command, argv=tuple(argv))
         seen = self._observe(command)
         try:
             judgement = self._judge_since(view, task, COMMAND, command_body(command), seen)
@@ -249,6 +253,8 @@ class PolicyGate:
             reasons=judgement.reasons_to_ask if judgement.terms_of_ask.override else (),
             terms=judgement.terms_of_ask,
             expires_after=judgement.expiry(task.spec.expires_after),
+            remind_after=judgement.remind_after,
+            escalate_to=judgement.escalate_to,
         )
 
     def obstacle(self, view: View, task: Task, call: Call, grounds: Grounds) -> Obstacle | None:
@@ -266,7 +272,9 @@ class PolicyGate:
         ask = approval_of(view, call)
         judgement = self._judge_by((began_under, today), task, COMMAND, call.body, seen)
         approved = (
-            approved_on(ask.terms) if ask else self._judge(began_under, task.spec, call.body, seen)
+            approved_on(ask.terms_met)
+            if ask
+            else self._judge(began_under, task.spec, call.body, seen)
         )
         changes = differences(shown.files, seen.files) if was_looked_at else []
         if grounds is Grounds.RULE and judgement.action is not Action.AUTO:
@@ -347,7 +355,7 @@ def _is_barred(
 def _is_outgrown(ask: ApprovalAsk | None, judgement: Judgement) -> bool:
     """Say whether what let an agent's call through would not let it through now."""
     if ask:
-        return is_stricter(judgement, than=approved_on(ask.terms))
+        return is_stricter(judgement, than=approved_on(ask.terms_met))
     return way_of(judgement, is_gated=False) is not Way.RUN
 
 
@@ -419,6 +427,8 @@ def hold(
         gate=instead_of.gate if instead_of else True,
         terms=opening.judgement.terms_of_ask,
         expires_after=opening.judgement.expiry(task.spec.expires_after),
+        remind_after=opening.judgement.remind_after,
+        escalate_to=opening.judgement.escalate_to,
         replaces=instead_of.id if instead_of else None,
     )
 

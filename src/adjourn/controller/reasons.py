@@ -3,16 +3,33 @@
 What one says without the other is no reason.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import msgspec
 
 from adjourn.controller.context import Context
 from adjourn.controller.transaction import Transaction, approval_of
-from adjourn.core.ask import ApprovalAsk, Principal, Terms, Verb
-from adjourn.core.authority.scopes import LOGIN, Level, Scope, refuse_terms, refuse_without
-from adjourn.core.authority.signed import Decision, Signed, decision_of, require_cover
+from adjourn.core.ask import ApprovalAsk, Ask, Principal, Terms, Verb
+from adjourn.core.authority.scopes import (
+    LOGIN,
+    Level,
+    Scope,
+    is_signer,
+    person_of,
+    refuse_terms,
+    refuse_without,
+)
+from adjourn.core.authority.signed import (
+    Decision,
+    Signed,
+    decision_of,
+    key_of_signature,
+    require_cover,
+)
 from adjourn.core.call import COMMAND, Call, digest_of
 from adjourn.core.errors import NotAllowed
-from adjourn.core.kept_documents import SIGNED
+from adjourn.core.kept_documents import SIGNED, TaskDocument
+from adjourn.core.people import GivenApproval
 from adjourn.core.states import AskState
 from adjourn.core.task import Run
 from adjourn.core.trail.events import Event
@@ -33,12 +50,23 @@ _CHANGED = "the bytes of call {} were changed in the store after it was let thro
 _FEW = 16  # events; most calls start soon after they were let through
 
 
+def signature_of(ask: Ask, by: str) -> TaskDocument[Signed]:
+    """Return where the signature under a reply is kept; of several approvals, one for each."""
+    is_counted = isinstance(ask, ApprovalAsk) and ask.terms.is_counted
+    return SIGNED.of(f"{ask.id}:{by}" if is_counted else ask.id)
+
+
 def signed_reply(
     signatures: Signatures, signed: Signed, *, carried_by: Principal
 ) -> tuple[Principal, Decision]:
     """Return who signed a decision, and what; the signer is where its carrier is."""
     signer = signatures.signer(signed.document.encode(), signed.signature)
-    return Principal(name=f"key:{signer}", inside_run=carried_by.inside_run), decision_of(signed)
+    by = Principal(
+        name=f"key:{signer}",
+        inside_run=carried_by.inside_run,
+        key=key_of_signature(signed.signature),
+    )
+    return by, decision_of(signed)
 
 
 class TrailReader:
@@ -59,6 +87,18 @@ class TrailReader:
         if found.is_made or self._is_whole:
             return found
         return history_of(number, self.all())
+
+    def approvals(self, ask: ApprovalAsk) -> list[Event]:
+        """Return the approvals of an ask since its call was edited last, newest first."""
+        found: list[Event] = []
+        for event in self.all():
+            facts = event.facts
+            if event.kind == "approval_given" and facts.get("ask") == ask.id:
+                found.append(event)
+            is_start = event.kind == "ask_opened" and facts.get("ask") == ask.id
+            if is_start or (event.kind == "call_edited" and facts.get("call") == ask.call):
+                break
+        return found
 
     def newest(self, is_it: Callable[[Event], bool]) -> Event | None:
         """Return the newest event that passes a test."""
@@ -117,8 +157,11 @@ class Reasons:
         try:
             if digest_of(call.body) != call.digest:
                 raise NotAllowed(_CHANGED.format(call.id), way_out="adjourn audit verify")
-            if ask and (ask.terms.signed or (settled and settled.level == Level.L2)):
-                self._require_signature(view, call, ask)
+            if ask and ask.terms.is_counted:
+                for given in ask.given:
+                    self._verify_given(view, call, ask, given)
+            elif ask and (ask.terms.signed or (settled and settled.level == Level.L2)):
+                self._require_signature(view, call, ask, SIGNED.of(ask.id))
             # The login that approved may have lost its scope since
             by = settled.by if settled and settled.state is AskState.APPROVED else None
             rights = self._trust.rights(Principal(name=by)) if by and by.startswith(LOGIN) else None
@@ -135,9 +178,27 @@ class Reasons:
             return NoReason(why=_CHANGED.format(call.id))
         return self._find(view, call)
 
-    def _require_signature(self, view: View, call: Call, ask: ApprovalAsk) -> None:
-        """Refuse a call unless a signature covers its bytes, by a signer who may approve now."""
-        signed = SIGNED.of(ask.id).read(view, ask.task_id)
+    def _verify_given(self, view: View, call: Call, ask: ApprovalAsk, given: GivenApproval) -> None:
+        """Refuse a call if one of its approvals does not hold any more."""
+        by = Principal(name=given.by)
+        if ask.terms.signed or given.level == Level.L2 or is_signer(by):
+            place = signature_of(ask, given.by)
+            signer = self._require_signature(view, call, ask, place)
+            if signer.name != given.by:
+                raise NotAllowed(
+                    f"{signer.name} signed the approval that is said to be by {given.by}",
+                    way_out="adjourn audit verify",
+                )
+        if Scope.APPROVE not in self._trust.rights(by).scopes:
+            raise NotAllowed(
+                f"{given.by} may not approve any more", way_out=f"adjourn show {call.task_id}"
+            )
+
+    def _require_signature(
+        self, view: View, call: Call, ask: ApprovalAsk, place: TaskDocument[Signed]
+    ) -> Principal:
+        """Return who signed an approval that covers a call, and may approve now, or refuse."""
+        signed = place.read(view, ask.task_id)
         if signed is None:
             raise NotAllowed(
                 f"call {call.id} has no signature that covers it",
@@ -147,6 +208,7 @@ class Reasons:
         signer, decision = signed_reply(self._signatures, signed, carried_by=carrier)
         require_cover(decision, ask, call, asked_about=view.call(call.task_id, ask.call))
         refuse_without(self._trust.rights(signer).scopes, signer, Verb.APPROVE)
+        return signer
 
     def _find(self, view: View, call: Call) -> Reason | NoReason:
         """Return why a call may start, as the store and the trail agree."""
@@ -207,22 +269,61 @@ class Reasons:
         if not is_approved:
             return NoReason(why="what was approved has other bytes", ask=ask)
 
+        opened = trail.newest(
+            lambda event: event.kind == "ask_opened" and event.facts.get("ask") == ask.id
+        )
+        needed = opened.facts.get("approvals") if opened else None
+        approvals = [approved]
+        if ask.terms.is_counted or needed is not None:
+            approvals = trail.approvals(ask)
+            if lack := _too_few(ask, approvals, needed=needed, digest=digest):
+                return NoReason(why=lack, ask=ask)
+
         # Whoever approved must still meet the terms of the ask
         if ask.terms != Terms():
-            by, beginning = Principal(name=settled.by), trail.beginning()
-            try:
-                refuse_terms(
-                    ask.terms,
-                    by,
-                    self._trust.rights(by),
-                    requester=beginning.by if beginning else "",
-                    override=str(approved.facts.get("override") or ""),
-                    way_out=f"adjourn approve {ask.id}",
-                )
-            except NotAllowed as error:
-                return NoReason(why=error.sentence, ask=ask)
+            beginning = trail.beginning()
+            for event in approvals:
+                by = Principal(name=event.by)
+                if ask.terms.is_counted and is_signer(by):
+                    signed = signature_of(ask, by.name).read(view, ask.task_id)
+                    key = key_of_signature(signed.signature) if signed else None
+                    by = msgspec.structs.replace(by, key=key)
+                rights = self._trust.rights(by)
+                try:
+                    refuse_terms(
+                        ask.terms,
+                        by,
+                        rights,
+                        requester=beginning.by if beginning else "",
+                        override=str(event.facts.get("override") or ""),
+                        way_out=f"adjourn approve {ask.id}",
+                    )
+                except NotAllowed as error:
+                    return NoReason(why=error.sentence, ask=ask)
+                person = person_of(ask.terms, by, rights) if ask.terms.is_counted else None
+                if person != event.facts.get("person"):
+                    why = f"{event.by} approved it as {event.facts.get('person')}, and is {person}"
+                    return NoReason(why=why, ask=ask)
         return Reason(
             grounds=Grounds.DECISION,
             ask=ask,
             approved=None if digest == call.digest else str(digest),
         )
+
+
+def _too_few(
+    ask: ApprovalAsk, approvals: Sequence[Event], *, needed: str | int | None, digest: object
+) -> str | None:
+    """Return why the approvals of an ask do not suffice, by the store and by the trail."""
+    told = {
+        (event.facts.get("person"), event.by, event.facts.get("level"), event.facts.get("digest"))
+        for event in approvals
+    }
+    kept = {(each.person, each.by, each.level, each.digest) for each in ask.given}
+    if told != kept:
+        return "the audit trail has other approvals of it than the store"
+    people = {each.person for each in ask.given if each.digest == digest}
+    wanted = max(ask.terms.approvals, needed if isinstance(needed, int) else 1)
+    if len(people) < wanted or not ask.terms.is_counted:
+        return f"it has {len(people)} of {wanted} approvals"
+    return None

@@ -131,6 +131,8 @@ def _reopen(tx: Transaction, ask: ApprovalAsk) -> None:
         terms=msgspec.structs.replace(ask.terms, by_name=True),
         replaces=ask.id,
         expires_after=ask.expires_at - ask.created_at if ask.expires_at else None,
+        remind_after=ask.remind_at - ask.created_at if ask.remind_at else None,
+        escalate_to=ask.escalate_to,
     )
     if why := WHY.of(ask.id).read(tx.rows, task.id):
         WHY.of(opened.id).keep(tx.rows, task.id, why)

@@ -39,8 +39,9 @@ from adjourn.core.errors import (
     UnreadableRow,
     WorkspaceBusy,
 )
+from adjourn.core.foreign import read_pause, resume_argv
 from adjourn.core.kept_documents import WORKSPACE
-from adjourn.core.outcome import Exit, Failed, Interrupted, Waits
+from adjourn.core.outcome import Exit, Failed, Interrupted, Waits, WantsApproval
 from adjourn.core.policy.judgement import Effect, approved_on, strictest
 from adjourn.core.policy.opening import Obstacle, Opening, OwnAsk
 from adjourn.core.states import AskMove, CallMove, Move, TaskState
@@ -301,7 +302,14 @@ class Runs:
         with self._context.store.read() as view:
             if view.turns_left_open(run.id):
                 return OwnAsk()  # it waits for answers, or for another task
-            return self._context.gate.own_ask(view, view.task(run.task_id))
+            task = view.task(run.task_id)
+            if not task.spec.resume_with:
+                return self._context.gate.own_ask(view, task)
+            runner = self._context.find_runner(task.spec.runner)
+            outcome = runner.meaning(exit, standing_of(view, task, run))
+            pause = read_pause(outcome.manifest) if isinstance(outcome, WantsApproval) else None
+            argv = resume_argv(task.spec.resume_with, pause) if pause else ()
+            return self._context.gate.own_ask(view, task, argv)
 
     def release(self, run: Run, *, why: str) -> Task:
         """Give back a run whose call provably did not start."""

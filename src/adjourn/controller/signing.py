@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from adjourn.controller.context import Context
-from adjourn.controller.decisions import Decisions
-from adjourn.controller.reasons import signed_reply
+from adjourn.controller.decisions import Decisions, require_fitting
+from adjourn.controller.reasons import signature_of, signed_reply
 from adjourn.controller.transaction import Transaction, call_asked_about
 from adjourn.controller.trust import body_to_run
 from adjourn.core.ask import ApprovalAsk, Ask, Principal, Reply, Verb
@@ -19,7 +19,7 @@ from adjourn.core.authority.signed import (
 )
 from adjourn.core.call import Call, digest_of
 from adjourn.core.errors import Conflict
-from adjourn.core.kept_documents import SIGNED, USED_ONCE
+from adjourn.core.kept_documents import USED_ONCE
 from adjourn.ports.store import View
 
 
@@ -45,8 +45,12 @@ class Signing:
     def _record(self, tx: Transaction, signed: Signed, by: Principal, decision: Decision) -> Ask:
         self._context.trust.authorise_change(tx.rows, by, decision.reply.verb)
         ask = tx.rows.ask(decision.reply.ask_id)
-        kept = SIGNED.of(ask.id).read(tx.rows, ask.task_id)
-        if kept and kept.document == signed.document:
+        place = signature_of(ask, by.name)
+        kept = place.read(tx.rows, ask.task_id)
+        is_void = isinstance(ask, ApprovalAsk) and ask.terms.is_counted and ask.is_open
+        if is_void and isinstance(ask, ApprovalAsk):
+            is_void = all(each.by != by.name for each in ask.given)
+        if kept and kept.document == signed.document and not is_void:
             return ask  # recorded before
 
         require_fresh(decision, now=tx.now)
@@ -58,7 +62,7 @@ class Signing:
                 "what would run is not what was signed", way_out=f"adjourn show {ask.task_id}"
             )
         # Kept with the task: it is verified again when the call starts
-        SIGNED.of(ask.id).keep(tx.rows, ask.task_id, signed)
+        place.keep(tx.rows, ask.task_id, signed)
         return ask
 
     def decide_once(
@@ -84,6 +88,8 @@ class Signing:
         with self._context.store.read() as view:
             ask = view.ask(reply.ask_id)
             call = call_asked_about(view, ask)
+            if isinstance(ask, ApprovalAsk) and ask.terms.is_counted:
+                require_fitting(view, ask, reply)
             runs = None
             if call and isinstance(ask, ApprovalAsk):
                 runs = _digest_to_run(view, ask, call, reply)

@@ -1,5 +1,7 @@
 """How a task begins, goes on, is stopped and is forgotten."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from adjourn.controller import gate
@@ -18,16 +20,21 @@ from adjourn.controller.transaction import (
 )
 from adjourn.core.agent.calls import CallResult
 from adjourn.core.ask import (
+    RESUME_KEY,
+    ApprovalAsk,
+    Ask,
+    AskReason,
     Principal,
     Question,
     QuestionAsk,
+    Reply,
     UncertainAsk,
     Verb,
     Verdict,
     is_review,
     require_open,
 )
-from adjourn.core.call import COMMAND, Call, require_readable, slot_of
+from adjourn.core.call import COMMAND, Call, Command, command_of, require_readable, slot_of
 from adjourn.core.errors import (
     CannotResume,
     Conflict,
@@ -36,6 +43,7 @@ from adjourn.core.errors import (
     StaleCheckpoint,
     UnreadableRow,
 )
+from adjourn.core.foreign import read_pause, resume_argv
 from adjourn.core.kept_documents import (
     BATCH,
     CHECKPOINT,
@@ -49,6 +57,7 @@ from adjourn.core.kept_documents import (
     SAVED,
     SESSION,
     UNTOLD,
+    WHY,
     plan_key,
 )
 from adjourn.core.plan.plan import Begun, Record
@@ -391,6 +400,17 @@ class Tasks:
                 told = self._follow_up(tx, task, resumption, by=by)
                 return self._runs.claim_if_queued(tx, told, supervisor, by=by)
             asks = tx.rows.asks_of_run(task.id, task.runs)
+            ask = _foreign_ask(asks, resumption) if task.spec.resume_with else None
+            if ask:
+                self._resume_foreign(tx, task, ask, resumption, by=by)
+                return self._runs.claim_if_queued(
+                    tx, tx.go_on(tx.rows.task(task_id), by=by.name), supervisor, by=by
+                )
+            if resumption.input is not None:
+                raise Misuse(
+                    "--input is for an agent that was started with --resume-with and waits",
+                    way_out=f"adjourn show {task.id}",
+                )
             if task.state not in _GOES_ON and not any(ask.is_open for ask in asks):
                 raise _nothing_to_resume(tx.rows, task)
             replies = replies_of(resumption, asks)
@@ -403,6 +423,48 @@ class Tasks:
             return self._runs.claim_if_queued(
                 tx, self._resume_plainly(tx, task, by=by), supervisor, by=by
             )
+
+    def _resume_foreign(
+        self,
+        tx: Transaction,
+        task: Task,
+        ask: ApprovalAsk,
+        resumption: Resumption,
+        *,
+        by: Principal,
+    ) -> None:
+        """Approve the command that resumes an agent of others, with what a person says to it.
+
+        Other words are another command: the ask for the first is taken back, and that one is
+        judged, shown in the trail, and approved in its place.
+        """
+        pause = read_pause(ask.manifest)
+        if pause is None or (resumption.decides and resumption.answers_something):
+            raise Misuse(
+                "a resume carries tool decisions or an answer, not both",
+                way_out="adjourn resume --help",
+            )
+        argv = resume_argv(task.spec.resume_with, pause, resumption)
+        if argv != command_of(tx.rows.call(task.id, ask.call).body).argv:
+            tx.withdraw(ask)
+            own = self._context.gate.own_ask(tx.rows, task, argv)
+            command = Command(argv=argv, cwd=task.spec.workspace, files=own.files)
+            call = tx.new_call(task, command, state=CallState.PENDING, by=None, ask=task.asks + 1)
+            counted = tx.save(task, calls=call.number)
+            ask, _ = tx.open_approval(
+                counted,
+                tx.rows.run(task.id, task.runs),
+                call.number,
+                prompt=ask.prompt,
+                key=RESUME_KEY,
+                manifest=ask.manifest,
+                terms=own.terms,
+                replaces=ask.id,
+            )
+            reasons = (*own.reasons, "it resumes an agent by its own checkpoint, as was said")
+            WHY.of(ask.id).keep(tx.rows, task.id, AskReason(reasons=reasons))
+        override = msgspec.UNSET if resumption.override is None else resumption.override
+        self._decisions.reply(tx, Reply(ask_id=ask.id, verb=Verb.APPROVE, override=override), by=by)
 
     def accept(self, task_id: str, *, by: Principal) -> Task:
         """Take an agent's last words for the end of its work: no process starts."""
@@ -642,6 +704,28 @@ class Tasks:
             _require_unneeded_by_plan(tx.rows, task)
             tx.tell(task.id, "task_pruned", by=by.name)
             tx.rows.forget_task(task_id)
+
+
+def _foreign_ask(asks: Sequence[Ask], resumption: Resumption) -> ApprovalAsk | None:
+    """Return the ask that resumes an agent of others, if a resume says something to that agent.
+
+    What names the ask itself, or all of it, is a decision on the ask as it is shown.
+    """
+    found = next(
+        (
+            ask
+            for ask in asks
+            if isinstance(ask, ApprovalAsk) and ask.is_open and ask.key == RESUME_KEY
+        ),
+        None,
+    )
+    pause = read_pause(found.manifest) if found else None
+    if found is None or pause is None:
+        return None
+    named = {*resumption.approve, *resumption.reject}
+    is_said = resumption.answers_something or resumption.input is not None or resumption.reject_all
+    is_decision = named and not named.isdisjoint(pause.pending)
+    return found if is_said or is_decision else None
 
 
 def record_of(view: View, path: str) -> Record:

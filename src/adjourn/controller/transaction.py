@@ -88,6 +88,7 @@ class ApprovalDetails(TypedDict, total=False):
     gate: bool
     terms: Terms
     replaces: str | None
+    escalate_to: tuple[str, ...]
 
 
 class Transaction:
@@ -438,9 +439,20 @@ class Transaction:
         *,
         prompt: str,
         expires_after: int | None = None,
+        remind_after: int | None = None,
         **details: Unpack[ApprovalDetails],
     ) -> tuple[ApprovalAsk, Task]:
         """Ask a person whether a call may run."""
+        terms = details.get("terms")
+        if terms and terms.people and terms.not_requester:
+            # Who asked for the task is not among those who are still missing
+            requester = self.rows.requester(task.id)
+            others = tuple(each for each in terms.people if requester not in each.principals)
+            details["terms"] = msgspec.structs.replace(terms, people=others)
+        expires_at = self._expiry(task, expires_after)
+        remind_at = None if remind_after is None else self.now + remind_after
+        if remind_at and expires_at is not None and expires_at <= remind_at:
+            remind_at = None  # there is nothing left to remind of
         ask = ApprovalAsk(
             id=self.new_id(),
             task_id=task.id,
@@ -449,7 +461,8 @@ class Transaction:
             prompt=prompt,
             created_at=self.now,
             call=call,
-            expires_at=self._expiry(task, expires_after),
+            expires_at=expires_at,
+            remind_at=remind_at,
             **details,
         )
         return ask, self._add_ask(task, ask)
@@ -511,6 +524,9 @@ class Transaction:
             ask_kind=ask.kind.value,
             call=number_of_call(ask),
             replaces=ask.replaces if isinstance(ask, ApprovalAsk) else None,
+            approvals=ask.terms.approvals
+            if isinstance(ask, ApprovalAsk) and ask.terms.is_counted
+            else None,
         )
         return self.save(task, asks=ask.number)
 

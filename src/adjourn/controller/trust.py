@@ -2,19 +2,29 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from adjourn.controller.transaction import approved_command, parent_of
-from adjourn.core.ask import ApprovalAsk, Ask, Principal, Reply, Verb
+from adjourn.core.ask import RESUME_KEY, ApprovalAsk, Ask, Principal, Reply, Verb
 from adjourn.core.authority.scopes import (
     AGENT,
     Level,
     Rights,
     level_of,
     needs_outside,
+    person_of,
     refuse_inside,
     refuse_terms,
     refuse_without,
 )
-from adjourn.core.call import COMMAND, DEFAULT_VALUE, Call, command_body, command_of
+from adjourn.core.call import (
+    AUTO_APPROVAL,
+    COMMAND,
+    DEFAULT_VALUE,
+    Call,
+    command_body,
+    command_of,
+)
 from adjourn.core.errors import AdjournError, NotAllowed
 from adjourn.core.task import SESSION_RUNNER, Task, task_of_run
 from adjourn.core.trail.events import Receipt, receipt_of
@@ -141,6 +151,16 @@ class Trust:
             )
         return level_of(by, rights, requester=requester)
 
+    def person(self, ask: ApprovalAsk, by: Principal) -> str:
+        """Return as which person a principal approves, or refuse one who is nobody."""
+        person = person_of(ask.terms, by, self.rights(by))
+        if person is None:
+            raise NotAllowed(
+                f"{by.name} is none of those who may approve this",
+                way_out=f"adjourn show {ask.task_id}",
+            )
+        return person
+
 
 def runs_as_shown(ask: ApprovalAsk, call: Call, reply: Reply) -> bool:
     """Return whether an approval starts the bytes that were shown: it brings no value."""
@@ -151,6 +171,10 @@ def body_to_run(task: Task, ask: ApprovalAsk, call: Call, reply: Reply) -> bytes
     """Return the bytes that an approval starts: what was shown, with the value of the approval."""
     if runs_as_shown(ask, call, reply):
         return call.body
+    if ask.key == RESUME_KEY:
+        # It is not the task's own command that runs
+        env = {AUTO_APPROVAL: reply.text or DEFAULT_VALUE}
+        return command_body(msgspec.structs.replace(command_of(call.body), env=env))
     return command_body(
         approved_command(task.spec, reply.text or DEFAULT_VALUE, files=command_of(call.body).files)
     )

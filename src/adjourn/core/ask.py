@@ -8,6 +8,7 @@ import msgspec
 
 from adjourn.core.call import call_name
 from adjourn.core.errors import AlreadySettled
+from adjourn.core.people import GivenApproval, Person, missing_words
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds
 from adjourn.core.text.when import stamp
@@ -31,6 +32,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signed: bool = False
     by_name: bool = False  # `--approve-all` does not cover it
     override: bool = False  # the policy says never: a person must say why it runs all the same
+    approvals: int = 1  # by so many people
+    people: tuple[Person, ...] | None = None  # only these count; None: whoever may approve at all
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether approvals count by person: some people may give them, or several must."""
+        return self.people is not None
 
 
 class AskKind(StrEnum):
@@ -65,6 +73,12 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     inside_run: str | None = None
     # The user or login of the process that speaks for it, where that is not itself the principal
     through: str | None = None
+    key: str | None = None  # of a signer: the fingerprint of the key, `key:SHA256:...`
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names by which a person may list this principal."""
+        return (self.name, self.key) if self.key else (self.name,)
 
     @property
     def kind(self) -> str:
@@ -149,11 +163,37 @@ class ApprovalAsk(AskFields, frozen=True, kw_only=True):
     terms: Terms = Terms()
     replaces: str | None = None
     expires_at: Milliseconds | None = None
+    given: tuple[GivenApproval, ...] = ()  # where approvals count by person: those so far
+    remind_at: Milliseconds | None = None  # None once somebody was reminded
+    escalate_to: tuple[str, ...] = ()  # who is told beside the others when it is reminded of
 
     @property
     def tool_call_id(self) -> str:
         """The name of the call."""
         return call_name(self.call, self.label)
+
+    @property
+    def terms_met(self) -> Terms:
+        """The terms that its approvals meet: by these people, whoever else might have approved."""
+        people = self.terms.people
+        if people is None:
+            return self.terms
+        givers = {each.person for each in self.given}
+        met = tuple(person for person in people if person.name in givers)
+        return msgspec.structs.replace(self.terms, people=met)
+
+    @property
+    def count_words(self) -> str | None:
+        """How many approvals it has and who is missing; None if one from anybody settles it."""
+        terms = self.terms
+        if terms.people is None:
+            return None
+        have = f"{len(self.given)} of {terms.approvals} approvals"
+        if self.given:
+            have += f" ({', '.join(each.person for each in self.given)})"
+        if not self.is_open:
+            return have
+        return f"{have}; still missing: {missing_words(terms.approvals, terms.people, self.given)}"
 
 
 class QuestionAsk(AskFields, frozen=True, kw_only=True):
@@ -268,6 +308,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     found_by: str | None = None  # what finds it again in a later run, where that is not its key
 
 
+RESUME_KEY = "resume_with"  # the key of an ask that resumes an agent of others (core.foreign)
 DIGEST_KEY = "q_"  # how the key of a question begins that was asked without one
 
 

@@ -21,6 +21,7 @@ from adjourn.core.ask import (
 from adjourn.core.call import Call, Fate, arguments_of, digest_of
 from adjourn.core.diffstat import Diffstat
 from adjourn.core.errors import AdjournError, NothingRecorded, UnreadableRow
+from adjourn.core.people import still_missing
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
@@ -90,6 +91,26 @@ class TermsDoc(msgspec.Struct, frozen=True, kw_only=True):
     signed: bool
     by_name: bool
     override: bool
+    approvals: int
+    approvers: tuple[str, ...] | None
+
+
+class ApprovalDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """One person's approval of an ask that counts them by person."""
+
+    person: str
+    by: str
+    level: str
+    at: str
+
+
+class CountDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """How many approvals an ask needs, which it has, and who can give those that are missing."""
+
+    needed: int
+    given: tuple[ApprovalDoc, ...]
+    missing: int
+    missing_from: tuple[str, ...]
 
 
 class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +140,8 @@ class AskDoc(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: str | None
     snoozed_until: str | None
     original_digest: str | None
+    approvals: CountDoc | None
+    remind_at: str | None
 
 
 class ErrorDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,6 +242,7 @@ class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signal: int | None = None
     message: str | None = None
     usage: Spent | None = None
+    ended_at: str | None = None
     # Of a task of a plan: the plan, and the task's own id in it
     plan: str | None = None
     plan_task_id: str | None = None
@@ -408,11 +432,13 @@ def ask_doc(
         level=ask.settlement.level if ask.settlement else None,
         reply=ask.reply,
         gate=False,
-        terms=TermsDoc(**msgspec.structs.asdict(Terms())),
+        terms=_terms_doc(Terms()),
         replaces=None,
         expires_at=_moment(expiry_of(ask)),
         snoozed_until=_moment(ask.snoozed_until),
         original_digest=digest_of(original) if original is not None else None,
+        approvals=None,
+        remind_at=None,
     )
     match ask:
         case ApprovalAsk():
@@ -421,8 +447,10 @@ def ask_doc(
                 key=ask.key,
                 manifest=ask.manifest,
                 gate=ask.gate,
-                terms=TermsDoc(**msgspec.structs.asdict(ask.terms)),
+                terms=_terms_doc(ask.terms),
                 replaces=ask.replaces,
+                approvals=_count_doc(ask),
+                remind_at=_moment(ask.remind_at),
             )
         case QuestionAsk():
             return msgspec.structs.replace(document, key=ask.key, choices=ask.choices)
@@ -430,6 +458,36 @@ def ask_doc(
             return document
         case _:
             assert_never(ask)
+
+
+def _terms_doc(terms: Terms) -> TermsDoc:
+    people = terms.people
+    return TermsDoc(
+        approver=terms.approver,
+        not_requester=terms.not_requester,
+        signed=terms.signed,
+        by_name=terms.by_name,
+        override=terms.override,
+        approvals=terms.approvals,
+        approvers=None if people is None else tuple(person.name for person in people),
+    )
+
+
+def _count_doc(ask: ApprovalAsk) -> CountDoc | None:
+    """Describe who has approved and who is missing, where approvals count by person."""
+    people = ask.terms.people
+    if people is None:
+        return None
+    missing, others = still_missing(ask.terms.approvals, people, ask.given)
+    return CountDoc(
+        needed=ask.terms.approvals,
+        given=tuple(
+            ApprovalDoc(person=each.person, by=each.by, level=each.level, at=stamp(each.at))
+            for each in ask.given
+        ),
+        missing=missing if ask.is_open else 0,
+        missing_from=others if ask.is_open else (),
+    )
 
 
 def _moment(at: int | None) -> str | None:
@@ -450,7 +508,12 @@ def resumability_doc(looks: Sequence[SessionCheck], *, restart: str) -> Resumabi
 
 
 def run_doc(
-    task: Task, run: Run, *, workspace: str | None = None, report: Report | None = None
+    task: Task,
+    run: Run,
+    *,
+    workspace: str | None = None,
+    report: Report | None = None,
+    ended_at: int | None = None,
 ) -> RunDoc:
     """Describe one run; `workspace` is where it ran, `report` what it said of itself."""
     return RunDoc(
@@ -473,6 +536,7 @@ def run_doc(
         signal=run.signal,
         message=run.message,
         usage=report.spent if report else None,
+        ended_at=stamp(ended_at) if ended_at is not None else None,
         plan=task.spec.plan,
         plan_task_id=task.spec.item,
     )

@@ -23,6 +23,7 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[str, ...] = ()
     value: str | None = None
     reason: str | None = None
+    input: str | None = None  # JSON that is passed on to an agent of others as it is
     limits: dict[str, str] = {}  # of the built-in agent, from now on
     override: str | None = None
     digests: dict[str, str] = {}  # of the calls that were shown, by the id of the ask

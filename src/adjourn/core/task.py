@@ -77,6 +77,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parent_run: str | None = None
     pause_on_approval: bool = False
     asks_by_exit_code: bool = True  # whether exit codes 10 and 90 without asks ask for approval
+    # The words that resume an agent of others by its own checkpoint (core.foreign)
+    resume_with: tuple[str, ...] = ()
     policy: str | None = None  # the digest of the policy it was started under
     plan: str | None = None  # the path of the plan that it belongs to
     item: str | None = None  # its id in that plan

@@ -7,6 +7,7 @@ it lasts, then the reply. The web application mounts it; it needs the extra `web
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -123,7 +124,11 @@ class HttpServer:
         """Send what a wait or a subscription brings, woken by the hub and by nothing else."""
         loop = asyncio.get_running_loop()
         changed: asyncio.Queue[News] = asyncio.Queue()
-        end = self._hub.subscribe(lambda news: loop.call_soon_threadsafe(changed.put_nowait, news))
+
+        def receive(news: News) -> None:
+            loop.call_soon_threadsafe(changed.put_nowait, news)
+
+        end = self._hub.subscribe(receive)
         try:
             if isinstance(outcome, Subscribed):
                 yield _event(outcome.acknowledgement)
@@ -136,10 +141,8 @@ class HttpServer:
             result: Json | None = None
             while result is None:
                 is_late = outcome.deadline is not None and outcome.deadline <= loop.time()
-                result = await loop.run_in_executor(
-                    self._threads,
-                    lambda late=is_late: self._result(principal, outcome, is_late=late),
-                )
+                look = partial(self._result, principal, outcome, is_late=is_late)
+                result = await loop.run_in_executor(self._threads, look)
                 if result is None and not await self._news(outcome, changed):
                     seconds = int(loop.time() - began)
                     notice = progress_notice(request, seconds, "still waiting")

@@ -171,6 +171,10 @@ class View(Protocol):
         """Return the open asks whose time is over, task by task."""
         ...
 
+    def asks_to_remind(self, *, now: Milliseconds) -> list[Ask]:
+        """Return the open asks of which somebody is to be reminded by now, task by task."""
+        ...
+
     def count_open_asks(self) -> int:
         """Return how many asks are open."""
         ...

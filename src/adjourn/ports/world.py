@@ -1,6 +1,6 @@
 """What the controller needs of the world, beside the store."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -206,8 +206,11 @@ class Gate(Protocol):
         """Return what a second run of a command would do; unknown where a policy is wrong."""
         ...
 
-    def own_ask(self, view: View, task: Task) -> OwnAsk:
-        """Return what becomes part of the ask of a process that wants its own command approved."""
+    def own_ask(self, view: View, task: Task, argv: Sequence[str] = ()) -> OwnAsk:
+        """Return what becomes part of the ask of a process that wants its own command approved.
+
+        Or `argv`, the command that resumes it.
+        """
         ...
 
     def obstacle(self, view: View, task: Task, call: Call, grounds: Grounds) -> Obstacle | None:

@@ -20,6 +20,8 @@ KEYS = (
     "acp",
     "notify",
     "principal",
+    "person",
+    "team",
     "webhook",
     "allowed_signers",
     "revoked_signers",

@@ -40,8 +40,9 @@ class NotifyTable(Secret, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 COMMON_KEYS = {
-    "on": "What to be told of: a list of `pause`, `decision`, `completion`, `failure` and "
-    "`uncertain`. Without it, all of them.",
+    "on": "What to be told of: a list of `pause`, `decision`, `completion`, `failure`, "
+    "`uncertain` and `reminder`. Without it, all of them. With an empty list, only of reminders "
+    "whose rule names it in `escalate_to`.",
     "secret": "What the webhook is signed with: `whsec_` and 24 to 64 bytes in base64. "
     "A webhook needs this or one of the next two.",
     "secret_env": "The environment variable that holds the secret.",
@@ -62,8 +63,6 @@ def read_table(content: Any) -> tuple[NotifyTable, dict[str, Any]]:
         raise BadTable(str(error)[:1].lower() + str(error)[1:]) from error
     common = {key: values.pop(key) for key in COMMON_KEYS if key in values}
     table = read_keys(common, NotifyTable)
-    if not table.on:
-        raise BadTable("`on` is empty: nothing would ever be told")
     if not 0 < table.timeout <= LONGEST_TIMEOUT:
         raise BadTable(f"`timeout` must be above 0 and at most {LONGEST_TIMEOUT:g} seconds")
     return table, values

@@ -3,13 +3,14 @@
 import os
 import stat
 
-from adjourn.core.errors import BadPolicy
+from adjourn.core.errors import BadPolicy, Misuse
+from adjourn.core.people import Person, Team
 from adjourn.core.policy.judgement import Never
 from adjourn.core.policy.policy import NO_POLICY, Allowance, Include, Origin, Policy, Source
 from adjourn.core.policy.rule import Rule
 from adjourn.core.text.render import spelled
 from adjourn.core.text.toml import Problem
-from adjourn.settings.config import config_directory
+from adjourn.settings.config import config_directory, config_path
 from adjourn.settings.find_store import (
     is_shared,
     nearest_policy,
@@ -107,6 +108,7 @@ def read_all(found: list[Origin]) -> tuple[dict[str, Signature], Policy]:
     """
     gathered = gather(found)
     gathered.read_rules()
+    gathered.read_people()
     if gathered.problems:
         first, *more = gathered.problems
         others = f" (and {len(more)} more)" if more else ""
@@ -136,6 +138,8 @@ class Gathering:
         self.seen: dict[str, Signature] = {}
         self._nevers: list[Never] = [Never.PAUSE]
         self._directories: list[str] = []
+        self.people: tuple[Person, ...] = ()
+        self.teams: tuple[Team, ...] = ()
 
     def policy(self) -> Policy:
         """Return the policy of all that was read."""
@@ -146,7 +150,27 @@ class Gathering:
             never=never,
             directories=tuple(self._directories),
             sources=tuple(self.sources),
+            people=self.people,
+            teams=self.teams,
         )
+
+    def read_people(self) -> None:
+        """Read the people of the user's config, if a rule names some or wants several."""
+        if not any(rule.needs_people for rule in self.rules):
+            return
+        # Most policies name nobody (bench resume)
+        from adjourn.settings.people import read_people
+
+        path = config_path()
+        self.seen[path] = _signature(path)
+        try:
+            found = read_people()
+        except Misuse as error:
+            self.problems.append(
+                Problem(source=path, what=error.sentence.removeprefix(f"{path}: "))
+            )
+            return
+        self.people, self.teams = found.people, found.teams
 
     def read(self, origin: Origin) -> None:
         """Read a file and what it includes."""

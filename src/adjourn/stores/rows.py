@@ -303,6 +303,9 @@ class StoreRows:
     def expired_asks(self, *, now: int) -> list[Ask]:
         return self._readable(self._ask, self._all("expired_asks", now))
 
+    def asks_to_remind(self, *, now: int) -> list[Ask]:
+        return self._readable(self._ask, self._all("asks_to_remind", now))
+
     def count_open_asks(self) -> int:
         return self._count("count_open_asks")
 

@@ -13,6 +13,7 @@ import msgspec
 from adjourn.core.ask import ApprovalAsk, Ask, AskKind, QuestionAsk, Terms, UncertainAsk
 from adjourn.core.call import Word, exact, portable
 from adjourn.core.errors import UnreadableRow
+from adjourn.core.people import GivenApproval
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds, ProcessId, Spec
 from adjourn.core.trail.events import Event, Sealed
@@ -132,6 +133,7 @@ Made = TypeVar("Made")
 Fields = dict[str, Any]
 _fields = msgspec.msgpack.Decoder(Fields)
 _processes = msgspec.json.Decoder(ProcessId)
+_approvals = msgspec.json.Decoder(tuple[GivenApproval, ...])
 
 
 class Column(NamedTuple):
@@ -141,9 +143,18 @@ class Column(NamedTuple):
     decode: Callable[[Any], Any]
 
 
+def _encode_approvals(given: tuple[GivenApproval, ...]) -> str:
+    return msgspec.json.encode(given).decode()
+
+
+def _encode_process(shim: ProcessId) -> str:
+    return msgspec.json.encode(shim).decode()
+
+
 HEXADECIMAL = Column(bytes.fromhex, bytes.hex)  # digests: half as long as bytes
-PROCESS = Column(lambda shim: msgspec.json.encode(shim).decode(), _processes.decode)
+PROCESS = Column(_encode_process, _processes.decode)
 FLAG = Column(int, bool)
+APPROVALS = Column(_encode_approvals, _approvals.decode)
 SPEC = Column(spec_body, spec_of)
 # What damaged bytes and columns make of a decoder, whatever they are
 _DAMAGED = (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
@@ -265,11 +276,17 @@ class AskRow(msgspec.Struct, frozen=True, kw_only=True):
     settled_at: Milliseconds | None = None
     settled_by: str | None = None
     reply: str | None = None
+    approvals: int = 1  # how many it needs, for a database that counts them itself
+    given: tuple[GivenApproval, ...] = ()
+    remind_at: Milliseconds | None = None
+    escalate_to: tuple[str, ...] = ()
 
 
 def row_of(ask: Ask) -> AskRow:
     """Return an ask as it lies in its row."""
     row = msgspec.convert(ask, AskRow, from_attributes=True)
+    if isinstance(ask, ApprovalAsk) and ask.terms.approvals != 1:
+        row = msgspec.structs.replace(row, approvals=ask.terms.approvals)
     settled = ask.settlement
     if settled is None:
         return row

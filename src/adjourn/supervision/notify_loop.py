@@ -53,6 +53,7 @@ class Sender:
         commands: CommandWriter,
         redactor: Redactor,
         since: Milliseconds,
+        also_called: frozenset[str] = frozenset(),
     ) -> None:
         self.controller = controller
         self._notifier = notifier
@@ -63,6 +64,8 @@ class Sender:
         self._commands = commands
         self._redactor = redactor
         self._since = since
+        # What `escalate_to` may call it: its own name, and the people and teams that it reaches
+        self._called = also_called | {name}
         self._box = Outbox(cursor=0)
         self._saved_at = 0.0
         self._saved_cursor = 0
@@ -73,6 +76,7 @@ class Sender:
     ) -> Round:
         """Send all that is due; `at_once`, also what would be tried later."""
         delivered = failed = 0
+        self.controller.decisions.remind_due()
         with self._turn():
             if at_once:
                 self._box = self._box.without_pauses()
@@ -130,7 +134,12 @@ class Sender:
         return None
 
     def _concerns(self, happened: Happened, *, now: Milliseconds) -> bool:
-        return occasion_of(happened.event) in self._on and now - happened.event.at < _TOO_OLD
+        occasion = occasion_of(happened.event)
+        is_wanted = occasion in self._on
+        if occasion is Occasion.REMINDER and not is_wanted:
+            to = str(happened.event.facts.get("to") or "").split()
+            is_wanted = not self._called.isdisjoint(to)
+        return is_wanted and now - happened.event.at < _TOO_OLD
 
     def _page(self) -> list[Happened]:
         with self.controller.store.read() as view:

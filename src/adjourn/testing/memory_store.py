@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from adjourn.core.ask import Ask, AskKind, UncertainAsk, expiry_of
+from adjourn.core.ask import ApprovalAsk, Ask, AskKind, UncertainAsk, expiry_of
 from adjourn.core.call import Call
 from adjourn.core.errors import NotFound, Outdated, StoreProblem, UnreadableRow
 from adjourn.core.outbox import Outbox
@@ -268,6 +268,17 @@ class MemoryRows(NoLeases):
             if ask.is_open and (end := expiry_of(ask)) is not None and end <= now
         ]
         return sorted(over, key=lambda ask: self._place(ask)[1:])
+
+    def asks_to_remind(self, *, now: int) -> list[Ask]:
+        due = [
+            ask
+            for ask in self._asks.values()
+            if ask.is_open
+            and isinstance(ask, ApprovalAsk)
+            and ask.remind_at is not None
+            and ask.remind_at <= now
+        ]
+        return sorted(due, key=lambda ask: self._place(ask)[1:])
 
     def count_open_asks(self) -> int:
         return sum(ask.is_open for ask in self._asks.values())

@@ -9,7 +9,7 @@ from adjourn.core.task import Milliseconds, Task
 from adjourn.core.text.render import clipped, prose, title
 from adjourn.core.text.when import ago, span
 from adjourn.ports.store import View
-from adjourn.views.call import GIST, gist, unique_name
+from adjourn.views.call import GIST, gist, short, unique_name
 
 TYPE_CHECKING = False
 
@@ -24,6 +24,7 @@ def ask_row(
     now: Milliseconds,
     redactor: "Redactor | None",
     full_ids: bool = False,
+    checks_names: bool = True,
 ) -> tuple[str, str, str, str, str]:
     """Return the id, the kind, the task, the age and the gist of an ask.
 
@@ -44,6 +45,8 @@ def ask_row(
         what = f"({error.kind} cannot be read)"
     if full_ids:
         return (ask.id, ask.kind, ask.task_id, when, what)
+    if not checks_names:  # a name that is not unique decides nothing, and says so
+        return (short(ask.id), ask.kind, short(ask.task_id), when, what)
     name = unique_name(view.asks_like, ask.id)
     return (name, ask.kind, unique_name(view.tasks_like, ask.task_id), when, what)
 
@@ -64,6 +67,8 @@ def ask_gist(view: View, ask: Ask, task: Task, redactor: "Redactor | None") -> s
             if call and redactor:
                 call = redactor.call(call)
             what = gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)
+            if ask.count_words:
+                what = f"{what}  [{ask.count_words}]"
             return f"never: {what}" if ask.terms.override else what
         case _:
             assert_never(ask)

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from adjourn.core.ask import Ask, Verdict
+from adjourn.core.ask import ApprovalAsk, Ask, Verdict
 from adjourn.core.documents import Manifest, manifest_of
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
@@ -39,12 +39,15 @@ class Occasion(StrEnum):
     COMPLETION = "completion"
     FAILURE = "failure"
     UNCERTAIN = "uncertain"
+    REMINDER = "reminder"
 
 
 OCCASIONS = {
     "run_waiting": Occasion.PAUSE,
     "run_paused": Occasion.PAUSE,
     "task_paused": Occasion.PAUSE,
+    "approval_given": Occasion.DECISION,
+    "ask_reminded": Occasion.REMINDER,
     "ask_approved": Occasion.DECISION,
     "ask_rejected": Occasion.DECISION,
     "ask_answered": Occasion.DECISION,
@@ -79,6 +82,8 @@ def occasion_of(event: Event) -> Occasion | None:
     """Return what an event is to those who are told, or None if it is nothing to them."""
     if event.kind == "call_settled" and event.facts.get("verdict") == Verdict.IT_RAN:
         return Occasion.COMPLETION
+    if event.kind == "approval_given" and event.facts.get("number") == event.facts.get("needed"):
+        return None  # it settled its ask, which is told
     return OCCASIONS.get(event.kind)
 
 
@@ -139,6 +144,13 @@ def notice_blocks(
         case Occasion.DECISION:
             reply = f": {prose(ask.reply)}" if ask and ask.reply else ""
             head = f"{event.kind.removeprefix('ask_').capitalize()} by {prose(event.by)}{reply}"
+            if event.kind == "approval_given":
+                person = prose(str(event.facts.get("person")))
+                head = f"Approved by {person} ({prose(event.by)})"
+                if isinstance(ask, ApprovalAsk) and ask.count_words:
+                    head += f": {ask.count_words}"
+        case Occasion.REMINDER:
+            head = "Reminder: this still waits"
         case Occasion.FAILURE:
             head = "Canceled" if event.kind.endswith("canceled") else "Failed"
             if task.message and still_stands:
@@ -155,7 +167,7 @@ def notice_blocks(
     blocks += unmade_blocks(scene.unmade_calls) if ended_with_unmade else []
     if not still_stands:
         return [*blocks, line(f"It went on since then: it is {task.state}.")]
-    if occasion in {Occasion.PAUSE, Occasion.UNCERTAIN}:
+    if occasion in {Occasion.PAUSE, Occasion.UNCERTAIN, Occasion.REMINDER}:
         cut = cut_of(task.id, commands)
         for open_ask in scene.open_asks:
             blocks += ask_blocks(open_ask, scene, now=now, cut=cut)
@@ -163,7 +175,7 @@ def notice_blocks(
     if occasion is Occasion.COMPLETION and task.message:
         rest = Cut(limit=_SHOWN, rest=commands("logs", task.id))
         blocks.append(AgentWords(text=task.message, cut=rest))
-    if occasion in {Occasion.PAUSE, Occasion.UNCERTAIN, Occasion.FAILURE}:
+    if occasion in {Occasion.PAUSE, Occasion.UNCERTAIN, Occasion.FAILURE, Occasion.REMINDER}:
         hint = Span(resume_hint(scene, commands), "code")
         # A person pastes it, so it stays on one line
         blocks.append(Line((Span("Go on with: "), hint), may_break=False))
@@ -173,6 +185,7 @@ def notice_blocks(
 _STANDS = {
     Occasion.PAUSE: {TaskState.WAITING, TaskState.PAUSED},
     Occasion.UNCERTAIN: {TaskState.WAITING},
+    Occasion.REMINDER: {TaskState.WAITING, TaskState.RUNNING},
     Occasion.COMPLETION: {TaskState.SUCCEEDED},
     Occasion.FAILURE: {TaskState.FAILED, TaskState.CANCELED},
     Occasion.DECISION: set(TaskState),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from adjourn.core.policy.judge import Explanation, Finding, rule_gist, rule_place
-from adjourn.core.policy.judgement import Action, Never
+from adjourn.core.policy.judgement import Action, Judgement, Never
 from adjourn.core.policy.policy import Origin, Policy
 from adjourn.core.policy.rule import Rule
 from adjourn.core.text.render import command_line, spelled, visible
@@ -65,12 +65,28 @@ def explanation_blocks(found: Explained) -> list[Block]:
     entries = {
         "approver": f"{terms.approver}{', not whoever started it' if terms.not_requester else ''}",
         "signed": "yes" if terms.signed else "no",
+        **_counting(judgement),
         "effect": judgement.effect,
         "expires": "never" if expires is None else f"after {span(expires)}",
     }
     fields = tuple((name, Span(value)) for name, value in entries.items())
-    blocks += [BLANK, line("terms"), Fields(entries=fields, width=8, gap="  ", indent="  ")]
+    width = max(8, *map(len, entries))
+    blocks += [BLANK, line("terms"), Fields(entries=fields, width=width, gap="  ", indent="  ")]
     return [*blocks, BLANK, line("files"), *lines(_files(found), indent="  ")]
+
+
+def _counting(judgement: Judgement) -> dict[str, str]:
+    """Say how many must approve, who may, and who is reminded, where a rule says so."""
+    terms, found = judgement.terms, dict[str, str]()
+    if terms.people is not None:
+        names = ", ".join(person.name for person in terms.people) or "nobody of your config"
+        found["approvals"] = f"{terms.approvals}, by: {names}"
+        if len(terms.people) < terms.approvals:
+            found["approvals"] += " (too few: nobody can approve it)"
+    if judgement.remind_after is not None:
+        also = f", also to {', '.join(judgement.escalate_to)}" if judgement.escalate_to else ""
+        found["reminds"] = f"after {span(judgement.remind_after)}{also}"
+    return found
 
 
 def _what(finding: Finding, tool: str) -> str:
@@ -128,8 +144,14 @@ def explanation_document(found: Explained) -> dict[str, object]:
             "signed": judgement.terms.signed,
             "by_name": judgement.terms.by_name,
             "override": judgement.terms.override,
+            "approvals": judgement.terms.approvals,
+            "approvers": None
+            if judgement.terms.people is None
+            else [person.name for person in judgement.terms.people],
         },
         "expires_after_ms": judgement.expires_after,
+        "remind_after_ms": judgement.remind_after,
+        "escalate_to": judgement.escalate_to,
         "why": judgement.why,
         "parts": [_part(finding, found.tool) for finding in found.explanation.findings],
         "rules": [_rule(rule, found) for rule in matched(found)],

@@ -7,6 +7,7 @@ from adjourn.core.agent.calls import Report, files_of
 from adjourn.core.ask import (
     LATER,
     NO_REASON,
+    RESUME_KEY,
     ApprovalAsk,
     Approver,
     Ask,
@@ -50,6 +51,7 @@ from adjourn.views.block import (
 )
 from adjourn.views.call import call_blocks, unmade_blocks, unmade_words
 
+_DIGITS = 16  # of a digest
 _INDENT = "  "
 _MARGIN = 4  # columns that an agent's words leave free
 _MOST_LINES = 40  # of what differs between two calls
@@ -59,6 +61,7 @@ _NEVER_COVERED = (
     "its environment",
     "the network",
 )
+_DIGITS = 16  # of a digest
 _RECENT = 12  # events
 _HEADLINES = {
     TaskState.SUCCEEDED: "Completed.",
@@ -87,6 +90,9 @@ def resume_hint(scene: Scene, commands: CommandWriter) -> str:
     if any(isinstance(ask, UncertainAsk) for ask in asks):
         return commands("show", task.id)  # what became of it is for a person to say
     if approvals := [ask for ask in asks if isinstance(ask, ApprovalAsk)]:
+        # An agent of others names its own calls, which are not ours
+        if any(ask.key == RESUME_KEY and not ask.terms.override for ask in approvals):
+            return commands("-c", checkpoint, "--approve-all")
         # What the policy never allows is not approved by pasting a hint
         flags = [
             word
@@ -110,7 +116,11 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
     task = scene.task
     match task.state:
         case TaskState.WAITING:
-            blocks = [block for ask in scene.open_asks for block in settling_blocks(ask, commands)]
+            blocks = [
+                block
+                for ask in scene.open_asks
+                for block in settling_blocks(ask, commands, digest=_digest_if_edited(ask, scene))
+            ]
             blocks += [
                 CommandBlock("Look at it:   ", commands("show", Id(child)))
                 for child in scene.waiting_on
@@ -138,8 +148,8 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
             return []
 
 
-def settling_blocks(ask: Ask, commands: CommandWriter) -> list[Block]:
-    """Lay out how one ask is settled."""
+def settling_blocks(ask: Ask, commands: CommandWriter, *, digest: str | None = None) -> list[Block]:
+    """Lay out how one ask is settled; `digest` is that of an open call that was edited."""
     match ask:
         case ApprovalAsk() if ask.terms.override:
             overriding = commands("approve", Id(ask.id), "--override", "why it must run")
@@ -148,8 +158,10 @@ def settling_blocks(ask: Ask, commands: CommandWriter) -> list[Block]:
                 CommandBlock("Or override:  ", overriding),
             ]
         case ApprovalAsk():
+            # Of a call that somebody edited, an approval says which bytes it is for
+            edited = ("--digest", digest[:_DIGITS]) if digest else ()
             return [
-                CommandBlock("Approve with: ", commands("approve", Id(ask.id))),
+                CommandBlock("Approve with: ", commands("approve", Id(ask.id), *edited)),
                 CommandBlock("Reject with:  ", commands("reject", Id(ask.id))),
             ]
         case QuestionAsk():
@@ -164,6 +176,11 @@ def settling_blocks(ask: Ask, commands: CommandWriter) -> list[Block]:
             ]
         case _:
             assert_never(ask)
+
+
+def _digest_if_edited(ask: Ask, scene: Scene) -> str | None:
+    call = scene.call_of(ask)
+    return call.digest if call and scene.original_of(ask) is not None else None
 
 
 def _can_go_on(scene: Scene) -> bool:
@@ -199,6 +216,9 @@ def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
     if call is not None:
         blocks += _why_blocks(scene.why.get(ask.id, NO_REASON), cut=cut)
         blocks += call_blocks(call, cut=cut)
+        original = scene.original_of(ask) if ask.is_open else None
+        if original is not None:  # somebody edited it, and others still have to approve that
+            blocks += edit_blocks(call, original, cut=cut)
     match ask:
         case ApprovalAsk():
             blocks += lines(_details(ask, scene, now=now), indent=_INDENT)
@@ -281,6 +301,10 @@ def _details(ask: Ask, scene: Scene, *, now: int) -> Iterator[str]:
         yield from _limits_of_approval(call, workspace=scene.task.spec.workspace)
     if isinstance(ask, ApprovalAsk):
         yield from terms_lines(ask.terms)
+        if ask.count_words:
+            yield ask.count_words
+        if ask.remind_at is not None and ask.remind_at > now:
+            yield f"a reminder is sent in {span(ask.remind_at - now)}, at {stamp(ask.remind_at)}"
     if (end := expiry_of(ask)) is not None:
         when = f"in {span(end - now)}" if end > now else "now"
         yield f"expires {when}, at {stamp(end)}: expired is rejected"

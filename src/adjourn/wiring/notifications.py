@@ -20,6 +20,7 @@ from adjourn.notifiers import choose_kind
 from adjourn.ports.notifier import BadTable, NotDelivered, Notifier, NotifierSettings
 from adjourn.settings.config import config_path, read_config
 from adjourn.settings.notify import key_of, proper_name, read_table, refuse_secret
+from adjourn.settings.people import read_people
 from adjourn.supervision.notify_loop import NotifierStop, Sender, send_until
 from adjourn.system.files import hold_lock_if_free, is_lock_held
 from adjourn.system.machine import new_id, now
@@ -112,6 +113,7 @@ def open_sender(
         commands=commands,
         redactor=redactor,
         since=max(each.since, now() - _EARLIER),
+        also_called=read_people().reached_by(each.name),
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 from adjourn.cli.session import Session
 from adjourn.cli.terminal import flush, is_pasted, wait_for_silence
 from adjourn.controller.controller import Controller
-from adjourn.controller.edits import schema_of
+from adjourn.controller.edits import schema_of, spec_of
 from adjourn.core.ask import ApprovalAsk, Reply, Verb, require_open
 from adjourn.core.call import COMMAND, Call, Json, canonical, command_of
 from adjourn.core.edit.argument_schema import Schema
@@ -94,7 +94,9 @@ def _draft(controller: Controller, ask_id: str) -> Draft:
                 way_out=f"adjourn show {ask.task_id}",
             )
         call = view.call(ask.task_id, ask.call)
-        return Draft(ask=ask, task=view.task(ask.task_id), call=call, schema=schema_of(view, call))
+        task = view.task(ask.task_id)
+        task = msgspec.structs.replace(task, spec=spec_of(view, task, call))
+        return Draft(ask=ask, task=task, call=call, schema=schema_of(view, call))
 
 
 # --- in an editor ---------------------------------------------------------------------------------

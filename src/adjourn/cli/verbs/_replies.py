@@ -26,6 +26,7 @@ class ReplyOptions(msgspec.Struct, frozen=True, kw_only=True):
     in_editor: bool = False
     sets: Sequence[str] = ()
     override: str | None = None
+    digest: str | None = None  # the beginning of that of the call that was shown
     comment: str | None = None
     resumes: bool = False  # whether its task goes on here
 
@@ -56,6 +57,11 @@ def reply_to(
             "--override goes with one ask, named on the command line",
             way_out='adjourn approve ASK --override "why it must run"',
         )
+    if how.digest is not None and (len(ids) != 1 or "-" in ids):
+        raise Misuse(
+            "--digest goes with one ask, named on the command line",
+            way_out="adjourn approve ASK --digest HEX",
+        )
     found = decisions.find_asks(texts)
 
     shown = session.row_digests  # what a row showed is what is approved
@@ -64,6 +70,9 @@ def reply_to(
         replies = [msgspec.structs.replace(reply, override=how.override) for reply in replies]
     if how.comment is not None:
         replies = [msgspec.structs.replace(reply, comment=how.comment) for reply in replies]
+    if how.digest is not None:
+        digest = decisions.digest_shown(found[0], how.digest)
+        replies = [msgspec.structs.replace(reply, digest=digest) for reply in replies]
     if controller and is_edited:
         # Most commands start without it (bench start)
         from adjourn.cli.verbs._editing import edited_reply
@@ -197,11 +206,17 @@ def _print_settled(
     by_ask = {receipt.ask: receipt for receipt in receipts}
     for ask, call in zip(settled, calls, strict=True):
         said = f": {visible(ask.reply)}" if ask.reply else ""
-        receipt = by_ask[ask.id]
-        session.show([line(f"{ask.state} ", Span(ask.id, "id"), said)])
-        session.print(f"receipt {receipt.token} {receipt.level} by {visible(receipt.by)}")
-        if ask.state is AskState.APPROVED and call:
-            session.print("what runs:")
+        receipt = by_ask.get(ask.id)
+        counted = ask.count_words if isinstance(ask, ApprovalAsk) else None
+        if counted:
+            said = f": {counted}{said}"
+        # One of several approvals leaves the ask open
+        state = "recorded for" if ask.is_open else ask.state
+        session.show([line(f"{state} ", Span(ask.id, "id"), said)])
+        if receipt:
+            session.print(f"receipt {receipt.token} {receipt.level} by {visible(receipt.by)}")
+        if (ask.state is AskState.APPROVED or ask.is_open) and call:
+            session.print("what would run:" if ask.is_open else "what runs:")
             session.show(call_blocks(call, cut=session.cut(call.task_id)))
     if session.is_elsewhere:
         session.print(f"store: {prose(name_of_store(session.root))}")

@@ -18,6 +18,7 @@ class Given(TypedDict):
     edit: bool
     sets: tuple[str, ...]
     override: str | None
+    digest: str | None
     comment: str | None
     wants_all: bool
     task: str | None
@@ -46,6 +47,12 @@ class Given(TypedDict):
 @click.option(
     "--override", metavar="REASON", help="Why it runs although the policy says never; for one ASK."
 )
+@click.option(
+    "--digest",
+    metavar="HEX",
+    help="Approve only if the call's sha256 begins so; for one ASK. A call that somebody edited"
+    " needs it.",
+)
 @click.option("--comment", metavar="TEXT", help="A note for the audit trail.")
 @click.option("--all", "wants_all", is_flag=True, help="With --task: all that it asks to approve.")
 @click.option("--task", type=TASK_NAME, metavar="ID", help="With --all: whose calls.")
@@ -66,6 +73,7 @@ def command(session: Session, *, asks: tuple[str, ...], **given: Unpack[Given]) 
         in_editor=given["edit"],
         sets=given["sets"],
         override=given["override"],
+        digest=given["digest"],
         comment=given["comment"],
         resumes=given["resume"],
     )

@@ -130,8 +130,16 @@ def command(session: Session, *, limit: int, after: str | None, **given: Unpack[
     if given["interactive"]:
         return _settle(session, [ask.id for ask in found[:limit]])
     with decisions.store.read() as view:
+        at_terminal = sys.stdout.isatty()  # scripts wait for each query (bench start)
         rows = [
-            ask_row(view, ask, now=moment, redactor=redactor, full_ids=session.full_ids)
+            ask_row(
+                view,
+                ask,
+                now=moment,
+                redactor=redactor,
+                full_ids=session.full_ids,
+                checks_names=at_terminal,
+            )
             for ask in found[:limit]
         ]
         queued = view.tasks(states=(TaskState.QUEUED,), limit=_MANY)

@@ -131,6 +131,7 @@ def check(session: Session, *, files: tuple[str, ...], workspace: str, project: 
     )
     if not files:
         found.read_rules()
+        found.read_people()
     if session.wants_json:
         session.print_document(_as_document(found))
     else:

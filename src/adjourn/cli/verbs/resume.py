@@ -4,9 +4,10 @@ from typing import Any
 
 import click
 
-from adjourn.cli.foreground import report, run_detached, run_until_settled, supervising
+from adjourn.cli.foreground import report, run_detached, supervising
 from adjourn.cli.options import TASK_NAME, verb
 from adjourn.cli.session import Session
+from adjourn.cli.verbs._resuming import run_until_settled
 from adjourn.cli.verbs._workspace import require_own_repository
 from adjourn.controller.controller import Controller
 from adjourn.controller.decisions import ENOUGH, require_named
@@ -46,6 +47,11 @@ _LIMITS = ("max_steps", "max_tokens", "max_cost")
     "--value", metavar="V", help="What the command gets as AUTO_APPROVAL (default: approved)."
 )
 @click.option("--reason", metavar="TEXT", help="Why calls are rejected.")
+@click.option(
+    "--input",
+    metavar="JSON",
+    help="What an agent that was started with --resume-with gets, as it is.",
+)
 @click.option("--max-steps", metavar="N", help="Model turns until the built-in agent pauses again.")
 @click.option("--max-tokens", metavar="N", help="Tokens that the whole task may use, or none.")
 @click.option("--max-cost", metavar="USD", help="Dollars that the whole task may cost, or none.")
@@ -71,6 +77,10 @@ def command(
     """
     limits = {name: words.pop(name) for name in _LIMITS}
     given = {name: value for name, value in limits.items() if value is not None}
+    if words["input"] is not None:
+        from adjourn.core.foreign import read_input  # seldom needed
+
+        read_input(words["input"])
     resumption = Resumption(**words, limits=given)
     session.require_store()
     if accept:

@@ -12,7 +12,6 @@ from adjourn.cli.foreground import (
     report,
     run_detached,
     run_to_the_end,
-    run_until_settled,
     supervising,
 )
 from adjourn.cli.options import (
@@ -24,11 +23,13 @@ from adjourn.cli.options import (
     verb,
 )
 from adjourn.cli.session import Session
+from adjourn.cli.verbs._resuming import run_until_settled
 from adjourn.controller.controller import Controller
 from adjourn.core.errors import Misuse
 from adjourn.core.states import ENDED
 from adjourn.core.task import DEFAULT_GRACE, DEFAULT_POOL, Spec, Task
 from adjourn.core.text.render import visible
+from adjourn.ports.runner import RunnerKind
 from adjourn.process.ancestry import parent_run_in
 from adjourn.settings.config import exit_codes_setting, wants_pauses
 from adjourn.wiring.runners import (
@@ -51,6 +52,7 @@ class Given(TypedDict):
     expires: int | None
     pause_on_approval: bool | None
     exit_codes: str | None
+    resume_with: str | None
     runner: str | None
     options: tuple[str, ...]
     model: str | None
@@ -82,6 +84,12 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "max_cost", "on_tex
     type=click.Choice(["ask", "none"]),
     help="What exit codes 10 and 90 of COMMAND mean if it asked nothing: a request for approval"
     " (ask), or a failure (none).",
+)
+@click.option(
+    "--resume-with",
+    metavar="TEMPLATE",
+    help="How COMMAND, an agent that exits 10 with a checkpoint_id, is resumed by itself:"
+    " 'CMD -c {checkpoint_id} {flags}', or with {input}.",
 )
 @click.option(
     "--runner",
@@ -174,6 +182,7 @@ def command(context: click.Context, session: Session, **given: Unpack[Given]) ->
         pool=given["pool"],
         expires_after=given["expires"],
         parent_run=parent_run_in(session.root),
+        resume_with=_read_resume_with(given["resume_with"], kind),
         pause_on_approval=is_gated,
         asks_by_exit_code=(given["exit_codes"] or exit_codes_setting()) == "ask",
     )
@@ -202,6 +211,19 @@ def _settings(given: Given) -> Iterator[str]:
     """Return the settings that have flags of their own as options of the runner."""
     values: Mapping[str, object] = given
     yield from (f"{key}={values[key]}" for key in _SETTINGS if values[key] is not None)
+
+
+def _read_resume_with(template: str | None, kind: RunnerKind) -> tuple[str, ...]:
+    if template is None:
+        return ()
+    if kind.driver:
+        raise Misuse(
+            "--resume-with is for a command: adjourn resumes its own agents by itself",
+            way_out="adjourn run --resume-with TEMPLATE -- COMMAND",
+        )
+    from adjourn.core.foreign import read_template  # seldom needed
+
+    return read_template(template)
 
 
 def ungated_line(runner: str) -> str:

@@ -27,8 +27,9 @@ def command(session: Session, *, task: str) -> None:
         runs = view.runs(found.id)
         if redactor := None if session.wants_json else session.redactor_of_text:
             runs = [redactor.run(run) for run in runs]
-        docs = [_doc(view, found, run) for run in runs]
         events = view.events(found.id)
+        ends = run_ends(events)
+        docs = [_doc(view, found, run, ended_at=ends.get(run.number)) for run in runs]
     if session.wants_json:
         session.print_document({"schema_version": 1, "runs": docs})
         return
@@ -37,7 +38,6 @@ def command(session: Session, *, task: str) -> None:
         return
     moment = controller.now()
     head = ("RUN", "STATE", "STARTED", "TOOK", "EXIT", "RESUMABLE", "NOTE")
-    ends = run_ends(events)
     rows = [
         _row(run, doc, ended=ends.get(run.number, moment), moment=moment)
         for run, doc in zip(runs, docs, strict=True)
@@ -46,11 +46,10 @@ def command(session: Session, *, task: str) -> None:
     session.print(f"\nIn all: {time_words(time_spent(events), now=moment)}")
 
 
-def _doc(view: View, task: Task, run: Run) -> RunDoc:
+def _doc(view: View, task: Task, run: Run, *, ended_at: int | None) -> RunDoc:
     report = report_of(view, run) if task.spec.is_driven else None
-    return run_doc(
-        task, run, workspace=command_of(view.call(task.id, run.call).body).cwd, report=report
-    )
+    workspace = command_of(view.call(task.id, run.call).body).cwd
+    return run_doc(task, run, workspace=workspace, report=report, ended_at=ended_at)
 
 
 def _row(run: Run, doc: RunDoc, *, ended: int, moment: int) -> tuple[str, ...]:

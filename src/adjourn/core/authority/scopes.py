@@ -6,6 +6,7 @@ import msgspec
 
 from adjourn.core.ask import Approver, Principal, Terms
 from adjourn.core.errors import NotAllowed
+from adjourn.core.people import find_person
 
 
 class Scope(StrEnum):
@@ -61,6 +62,9 @@ KINDS = {
     "file": Kind(),  # a response file: it answers, and decides nothing
 }
 """Every kind of principal; one that is not here may do nothing."""
+
+# Kinds that are no person, whatever a config says
+_NOBODY = frozenset({"agent", "file"})
 
 # Their own name tells who they are; all others speak through a process of some user
 _BY_THEMSELVES = frozenset({"uid", "db"})
@@ -238,3 +242,25 @@ def refuse_terms(
         )
     if terms.signed and not is_signer(by):
         raise NotAllowed("this needs a signed approval", way_out=f"{way_out} --sign KEY")
+    if terms.people is not None:
+        person = person_of(terms, by, rights)
+        if person is None:
+            names = ", ".join(each.name for each in terms.people) or "nobody of your config"
+            raise NotAllowed(
+                f"{by.name} is none of those who may approve this: {names}",
+                way_out=f"{way_out} --sign KEY",
+            )
+        own = next(each.principals for each in terms.people if each.name == person)
+        if terms.not_requester and requester in own:
+            raise NotAllowed(
+                f"{person} asked for this, as {requester}: somebody else has to approve it",
+                way_out=way_out,
+            )
+
+
+def person_of(terms: Terms, by: Principal, rights: Rights) -> str | None:
+    """Return which of those who may approve a principal is, by any of its names."""
+    people = terms.people or ()
+    person = find_person(people, by.names) if by.kind not in _NOBODY else None
+    # Other names may only tell that it is somebody else as well, and then nobody knows who it is
+    return person if person == find_person(people, (*by.names, *rights.also)) else None

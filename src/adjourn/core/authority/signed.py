@@ -3,6 +3,8 @@
 The document that is signed, and the file that brings it from anywhere.
 """
 
+from binascii import a2b_base64, b2a_base64
+from hashlib import sha256
 from typing import Literal
 
 import msgspec
@@ -10,12 +12,14 @@ import msgspec
 from adjourn.core.ask import Ask, Reply, Verb
 from adjourn.core.call import Call, canonical, digest_of
 from adjourn.core.errors import Conflict, NotAllowed
+from adjourn.core.people import FINGERPRINT
 from adjourn.core.task import Milliseconds
 from adjourn.core.text.json_text import decode_unambiguous
 from adjourn.core.text.when import stamp
 from adjourn.core.trail.reason import is_carried_on
 
 NAMESPACE = "adjourn"
+_KEY = 14  # where the key begins in a signature: behind a magic, a version and its length
 LARGEST = 1024 * 1024
 LIFETIME: Milliseconds = 86_400_000  # a day, unless its signer says otherwise
 
@@ -65,6 +69,23 @@ def decision_of(signed: Signed) -> Decision:
             way_out="adjourn decide --help",
         )
     return decision
+
+
+def key_of_signature(signature: str) -> str | None:
+    """Return the fingerprint of the key that a signature says it is of, as `key:SHA256:...`.
+
+    It is true only of a signature that was verified.
+    """
+    lines = [line.strip() for line in signature.strip().splitlines()[1:-1]]
+    try:
+        blob = a2b_base64("".join(lines).encode())
+        size = int.from_bytes(blob[_KEY - 4 : _KEY])
+        key = blob[_KEY : _KEY + size]
+    except (ValueError, UnicodeEncodeError):
+        return None
+    if not blob.startswith(b"SSHSIG") or not size or len(key) != size:
+        return None
+    return FINGERPRINT + b2a_base64(sha256(key).digest()).decode().rstrip("=\n")
 
 
 def read_file(content: bytes) -> tuple[Signed, ...]:

@@ -10,6 +10,7 @@ import msgspec
 
 from adjourn.core.ask import Approver, Terms
 from adjourn.core.call import Json, canonical
+from adjourn.core.people import Person, resolve
 from adjourn.core.policy.commands import (
     Step,
     all_steps,
@@ -193,6 +194,14 @@ def _attributes(rule: Rule) -> Iterator[str]:
         yield "outside of the sandbox"
     if rule.expires_after is not None:
         yield f"expires after {span(rule.expires_after)}"
+    if rule.approvals is not None:
+        yield f"{rule.approvals} {'approval' if rule.approvals == 1 else 'approvals'}"
+    if rule.approvers is not None:
+        yield f"approvers {' '.join(map(visible, rule.approvers))}"
+    if rule.remind_after is not None:
+        yield f"reminds after {span(rule.remind_after)}"
+    if rule.escalate_to:
+        yield f"escalates to {' '.join(map(visible, rule.escalate_to))}"
 
 
 # --- one call -------------------------------------------------------------------------------------
@@ -524,6 +533,8 @@ def _concluded(policy: Policy, case: _Case, allowance: Allowance | None) -> Expl
         else Approver.ANY,
         not_requester=any(rule.not_requester for rule in tightening),
         signed=any(rule.signed for rule in tightening),
+        approvals=max((rule.approvals or 1 for rule in tightening), default=1),
+        people=_people(policy, tightening),
     )
     allowance = allowance if terms == Terms() and not case.unread else None
     action = _action(
@@ -540,6 +551,11 @@ def _concluded(policy: Policy, case: _Case, allowance: Allowance | None) -> Expl
             (rule.expires_after for rule in tightening if rule.expires_after is not None),
             default=None,
         ),
+        remind_after=min(
+            (rule.remind_after for rule in tightening if rule.remind_after is not None),
+            default=None,
+        ),
+        escalate_to=tuple(dict.fromkeys(name for rule in tightening for name in rule.escalate_to)),
         why=_why(action, case, tightening, allowance),
         is_default=action is Action.PROMPT
         and not any(rule.action is Action.PROMPT for rule in tightening),
@@ -550,6 +566,21 @@ def _concluded(policy: Policy, case: _Case, allowance: Allowance | None) -> Expl
         tightening=tightening,
         allowance=allowance,
     )
+
+
+def _people(policy: Policy, tightening: tuple[Rule, ...]) -> tuple[Person, ...] | None:
+    """Return whose approvals count: those whom every rule names that names somebody.
+
+    Where several approvals are needed and no rule says whose, everybody of the config's people.
+    """
+    if not any(rule.needs_people for rule in tightening):
+        return None
+    found: tuple[Person, ...] = tuple(sorted(policy.people, key=lambda person: person.name))
+    for rule in tightening:
+        if rule.approvers is not None:
+            named = resolve(rule.approvers, policy.people, policy.teams)
+            found = tuple(person for person in found if person in named)
+    return found
 
 
 def _action(tightening: tuple[Rule, ...], *, is_auto: bool, is_allowed: bool) -> Action:

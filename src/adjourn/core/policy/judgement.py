@@ -5,6 +5,7 @@ from enum import StrEnum
 import msgspec
 
 from adjourn.core.ask import Approver, Terms
+from adjourn.core.people import narrowed
 from adjourn.core.task import Milliseconds
 
 # All that a model hears of a rule that refused its call: no rule, and no path of a file
@@ -54,6 +55,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     effect: Effect = Effect.UNKNOWN
     terms: Terms = Terms()
     expires_after: Milliseconds | None = None
+    remind_after: Milliseconds | None = None
+    escalate_to: tuple[str, ...] = ()
     why: tuple[str, ...] = ()
     is_default: bool = False  # it asks only because no rule says otherwise
 
@@ -105,6 +108,11 @@ def strictest(one: Judgement, other: Judgement) -> Judgement:
         effect=max(one.effect, other.effect, key=_EFFECTS.index),
         terms=_strictest_terms(one.terms, other.terms),
         expires_after=one.expiry(other.expires_after),
+        remind_after=min(
+            (each.remind_after for each in (one, other) if each.remind_after is not None),
+            default=None,
+        ),
+        escalate_to=tuple(dict.fromkeys((*one.escalate_to, *other.escalate_to))),
         why=tuple(dict.fromkeys((*one.why, *other.why))),
         is_default=all(each.is_default or each.action is Action.AUTO for each in (one, other)),
     )
@@ -128,4 +136,6 @@ def _strictest_terms(one: Terms, other: Terms) -> Terms:
         signed=one.signed or other.signed,
         by_name=one.by_name or other.by_name,
         override=one.override or other.override,
+        approvals=max(one.approvals, other.approvals),
+        people=narrowed(one.people, other.people),
     )

@@ -62,6 +62,8 @@ class OwnAsk(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()  # why it is asked, beyond that it ran and left
     terms: Terms = Terms()
     expires_after: int | None = None
+    remind_after: int | None = None
+    escalate_to: tuple[str, ...] = ()
 
 
 class Obstacle(msgspec.Struct, frozen=True, kw_only=True):

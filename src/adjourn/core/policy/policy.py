@@ -8,6 +8,7 @@ from functools import cached_property
 import msgspec
 
 from adjourn.core.call import canonical
+from adjourn.core.people import Person, Team
 from adjourn.core.policy.judgement import Never
 from adjourn.core.policy.rule import Index, Rule
 from adjourn.core.task import Milliseconds
@@ -59,6 +60,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     never: Never = Never.PAUSE
     directories: tuple[str, ...] = ()  # open to the built-in agent beside its workspace
     sources: tuple[Source, ...] = ()
+    people: tuple[Person, ...] = ()  # of the user's config, if a rule needs them
+    teams: tuple[Team, ...] = ()
 
     @cached_property
     def strict(self) -> Index:

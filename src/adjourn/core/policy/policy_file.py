@@ -8,6 +8,7 @@ import msgspec
 
 from adjourn.core.ask import Approver
 from adjourn.core.call import COMMAND
+from adjourn.core.people import MOST_APPROVALS
 from adjourn.core.policy.judgement import Action, Effect, Never
 from adjourn.core.policy.locations import ANY_DEPTH
 from adjourn.core.policy.pattern import REST, BadPattern, read_pattern
@@ -29,6 +30,8 @@ from adjourn.core.text.when import milliseconds
 MOST_RULES = 10_000
 _LONGEST_EXPIRY = 10 * 365 * 86_400_000
 _COMMAND_TOOLS = (COMMAND, "run_command", "Bash", "bash", "shell", "Shell")
+# Of people, teams and notifiers. Lower case and ASCII, so that no two of them look alike.
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _HEADER = re.compile(r"^\[\[rule\]\]", re.MULTILINE)
 
 POLICY_KEYS = {
@@ -69,6 +72,16 @@ RULE_KEYS = {
     "a person is asked.",
     "expires_after": 'How long an approval is waited for: `"90s"`, `"15m"`, `"8h"`, `"2d"`. '
     "Without it, for ever.",
+    "approvals": "How many people must approve, from 1 to 20. With more than one, each must be a"
+    " `[[person]]` of the user's config, and counts once whatever the channel.",
+    "approvers": 'Who may approve: names of `[[person]]` tables, and `"team:NAME"` for everybody'
+    " of a `[[team]]`. Of several rules, only those count whom each of them names.",
+    "remind_after": "When to remind of an ask that is still open, once: a time as `expires_after`"
+    " has it, and shorter than that.",
+    "escalate_to": "Who is told of the reminder beside those who are told of reminders anyway:"
+    " names of notifiers, of people, and of teams. It needs `remind_after`. Only in the user's own"
+    " policy."
+    " Nobody may approve because of it.",
 }
 """What each key means, for the reference."""
 
@@ -246,6 +259,14 @@ class _PolicyReader(TableReader):
                     self._places.of_key((*path, key)),
                     f"`{key}` is for rules that say `auto` or `effect`",
                 )
+        if rule.escalate_to and rule.remind_after is None:
+            self._wrong(
+                self._places.of_key((*path, "escalate_to")),
+                "`escalate_to` goes with `remind_after`: that is when somebody is told",
+            )
+        expiry = rule.expires_after
+        if rule.remind_after is not None and expiry is not None and rule.remind_after >= expiry:
+            self._wrong_value((*path, "remind_after"), "`remind_after` must be before the expiry")
         if rule.argv is not None and not any(
             read_pattern(rule.tool).matches(tool) for tool in _COMMAND_TOOLS
         ):
@@ -262,7 +283,11 @@ class _PolicyReader(TableReader):
             "action": self._action,
             "approver": self._approver,
             "effect": self._effect,
-            "expires_after": self._expires,
+            "expires_after": self._span,
+            "remind_after": self._span,
+            "approvals": self._approvals,
+            "approvers": self._names,
+            "escalate_to": self._escalate_to,
             "dirs": self._dirs,
         }
         read: Callable[[Path, Any], Any] = readers.get(key) or self._yes_or_no
@@ -345,14 +370,44 @@ class _PolicyReader(TableReader):
             self._wrong_value(path, f"`{path[-1]}` must be true or false")
         return given is True
 
-    def _expires(self, path: Path, given: Any) -> int:
+    def _approvals(self, path: Path, given: Any) -> int:
+        is_number = isinstance(given, int) and not isinstance(given, bool)
+        if not is_number or not 1 <= given <= MOST_APPROVALS:
+            self._wrong_value(path, f"`approvals` must be a number from 1 to {MOST_APPROVALS}")
+            return 1
+        return int(given)
+
+    def _names(self, path: Path, given: Any) -> tuple[str, ...]:
+        names = as_list(given)
+        if not names:
+            self._wrong_value(path, f"`{path[-1]}` must be a list of names, and not empty")
+            return ()
+        for number, each in enumerate(names):
+            name = each.removeprefix("team:") if isinstance(each, str) else ""
+            if not _NAME.fullmatch(name):
+                self._wrong_value(
+                    (*path, number),
+                    'a name has lower-case letters a to z, digits, ".", "_" and "-";'
+                    ' a team is "team:NAME"',
+                )
+        return tuple(str(each) for each in names)
+
+    def _escalate_to(self, path: Path, given: Any) -> tuple[str, ...]:
+        if self._is_project:
+            self._wrong(
+                self._places.of_key(path),
+                "a project's policy may not say `escalate_to`: only the user's own may",
+            )
+        return self._names(path, given)
+
+    def _span(self, path: Path, given: Any) -> int:
         try:
             length = milliseconds(given) if isinstance(given, str) else 0
         except ValueError:
             length = 0
         if not 0 < length <= _LONGEST_EXPIRY:
             self._wrong_value(
-                path, '`expires_after` must be a time such as "90s", "15m", "8h" or "2d"'
+                path, f'`{path[-1]}` must be a time such as "90s", "15m", "8h" or "2d"'
             )
         return length
 

@@ -39,6 +39,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signed: bool = False
     effect: Effect | None = None
     expires_after: Milliseconds | None = None
+    approvals: int | None = None
+    approvers: tuple[str, ...] | None = None
+    remind_after: Milliseconds | None = None
+    escalate_to: tuple[str, ...] = ()
     # Where it holds if it lets pass; the workspace's root if it does not say
     dirs: tuple[str, ...] | None = None
     outside_sandbox: bool = False  # whether it lets a call leave the sandbox of its agent
@@ -58,8 +62,16 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             or self.not_requester
             or self.signed
             or self.expires_after is not None
+            or self.approvals is not None
+            or self.approvers is not None
+            or self.remind_after is not None
         )
         return self.action in {Action.PROMPT, Action.NEVER} or is_about_asking
+
+    @property
+    def needs_people(self) -> bool:
+        """Whether it says who may approve, or how many must."""
+        return (self.approvals or 1) > 1 or self.approvers is not None
 
     @property
     def is_exact(self) -> bool:

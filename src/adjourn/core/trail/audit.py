@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from adjourn.core.ask import Ask
+from adjourn.core.ask import ApprovalAsk, Ask
 from adjourn.core.errors import Misuse
 from adjourn.core.states import AskState
 from adjourn.core.trail.events import Chain, Event, Sealed
-from adjourn.core.trail.reason import missing_reason
+from adjourn.core.trail.reason import Grounds, missing_reason
 
 _SETTLING = frozenset(f"ask_{state}" for state in AskState if state is not AskState.PENDING)
 _SHORTEST = 16  # hexadecimal digits of a seal: fewer could be met by chance
@@ -48,6 +48,18 @@ class AuditVerdict(msgspec.Struct, frozen=True, kw_only=True):
         return self.broken is None and all(each.holds for each in self.receipts)
 
 
+class _Count(msgspec.Struct, kw_only=True):
+    """How many approvals an ask needs, and who has approved which bytes since the last edit."""
+
+    needed: int
+    call: tuple[str, object]
+    given: dict[str, tuple[str, str]] = {}
+
+    def of(self, digest: str | None) -> int:
+        """Return how many people approved these bytes, each by a name of their own."""
+        return len({by for by, approved in self.given.values() if approved == digest})
+
+
 class Auditor:
     """Reads a trail from its first event on and remembers what it says, up to the first break."""
 
@@ -58,6 +70,7 @@ class Auditor:
         self._settled: dict[str, tuple[str, str, str | None]] = {}
         self._approvals: dict[str, str] = {}  # digests of what was approved, by ask
         self._gates: dict[str, str] = {}  # which gates tasks were started with
+        self._counts: dict[str, _Count] = {}  # of asks that need several approvals
         self._forgotten = 0
         self._broken: Broken | None = None
 
@@ -81,6 +94,12 @@ class Auditor:
         why = missing_reason(
             event.facts, gate=self._gates.get(event.task_id), approvals=self._approvals
         )
+        count = self._counts.get(str(event.facts.get("ask")))
+        if why is None and event.facts.get("grounds") == Grounds.DECISION and count:
+            have = count.of(self._approvals.get(str(event.facts.get("ask"))))
+            if have < count.needed:
+                call = event.facts.get("call")
+                why = f"call {call} started with {have} of {count.needed} approvals"
         if why:
             self._broken = Broken(place=place, task_id=event.task_id, kind=event.kind, why=why)
         return why is None
@@ -95,6 +114,20 @@ class Auditor:
             self._settled[ask] = _said_of_an_ask(row.event)
             if row.event.kind == "ask_approved" and "digest" in row.event.facts:
                 self._approvals[ask] = str(row.event.facts["digest"])
+        elif row.event.kind == "ask_opened" and "approvals" in row.event.facts:
+            facts = row.event.facts
+            self._counts[str(facts.get("ask"))] = _Count(
+                needed=int(facts["approvals"] or 1), call=(row.event.task_id, facts.get("call"))
+            )
+        elif row.event.kind == "approval_given":
+            facts = row.event.facts
+            if count := self._counts.get(str(facts.get("ask"))):
+                count.given[str(facts.get("person"))] = (row.event.by, str(facts.get("digest")))
+        elif row.event.kind == "call_edited":
+            # What was approved before an edit has other bytes
+            for count in self._counts.values():
+                if count.call == (row.event.task_id, row.event.facts.get("call")):
+                    count.given.clear()
         elif row.event.kind == "task_created" and "gate" in row.event.facts:
             self._gates.setdefault(row.event.task_id, str(row.event.facts["gate"]))
 
@@ -106,6 +139,13 @@ class Auditor:
         if self._chain.head_of(task_id) != head:
             self._broken = _missing(task_id, "its newest events are not in the trail")
         for ask in asks:
+            given = ask.given if isinstance(ask, ApprovalAsk) else ()
+            kept = {each.person: (each.by, each.digest) for each in given}
+            told = self._counts[ask.id].given if ask.id in self._counts else {}
+            if kept != told and self._broken is None:
+                self._broken = _missing(
+                    task_id, f"ask {ask.id} has other approvals than the trail tells of"
+                )
             if self._settled.get(ask.id) != _as_it_stands(ask) and self._broken is None:
                 self._broken = _missing(
                     task_id, f"ask {ask.id} is {ask.state}, and the trail does not say so"

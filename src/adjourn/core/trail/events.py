@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import msgspec
 
-from adjourn.core.ask import Ask, Verb
+from adjourn.core.ask import ApprovalAsk, Ask, Verb
 from adjourn.core.call import canonical
 from adjourn.core.states import AskState
 from adjourn.core.task import Milliseconds
@@ -141,6 +141,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
 def receipt_of(ask: Ask, happened: Happened) -> Receipt | None:
     """Return the receipt of a settled ask, if that event is the one that settled it."""
+    if isinstance(ask, ApprovalAsk) and ask.is_open:
+        return _receipt_of_approval(ask, happened)
     settled = ask.settlement
     verb = _VERBS.get(settled.state) if settled else None
     if settled is None or verb is None or happened.event.kind != f"ask_{settled.state}":
@@ -152,6 +154,24 @@ def receipt_of(ask: Ask, happened: Happened) -> Receipt | None:
         by=happened.event.by,
         level=settled.level,
         at=stamp(happened.event.at),
+        place=happened.place,
+        seal=happened.seal.hex(),
+    )
+
+
+def _receipt_of_approval(ask: ApprovalAsk, happened: Happened) -> Receipt | None:
+    """Return the receipt of the newest approval of an ask that needs more of them."""
+    newest = ask.given[-1] if ask.given else None
+    is_it = happened.event.kind == "approval_given" and newest is not None
+    if newest is None or not is_it or happened.event.by != newest.by:
+        return None
+    return Receipt(
+        ask=ask.id,
+        task=ask.task_id,
+        verb=Verb.APPROVE,
+        by=newest.by,
+        level=newest.level,
+        at=stamp(newest.at),
         place=happened.place,
         seal=happened.seal.hex(),
     )

@@ -3,6 +3,8 @@
 Whoever uses another, or another version, adds a table `[acp.NAME]` to the user's config.
 """
 
+from typing import Any
+
 import msgspec
 
 from adjourn.core.errors import Misuse
@@ -62,7 +64,7 @@ def find_agent(name: str, table: ConfigTable) -> Agent:
             f"no ACP agent {name}; known are {known}",
             way_out='adjourn run --runner acp "PROMPT" -- COMMAND [ARGUMENT]...',
         )
-    values = msgspec.to_builtins(ours) if ours else {}
+    values: dict[str, Any] = msgspec.to_builtins(ours) if ours else {}
     try:
         agent = msgspec.convert({**values, **(own or {})}, Agent)
     except (msgspec.ValidationError, TypeError) as error:

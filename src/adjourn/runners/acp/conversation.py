@@ -16,6 +16,7 @@ from adjourn.runners.acp.protocol import (
     Stopped,
     Usage,
     WantedCall,
+    fields_of,
     wanted_call,
 )
 from adjourn.runners.acp.session import AgentSession
@@ -249,8 +250,8 @@ class Conversation:
                 case "current_mode_update":
                     self._events.append(ModeChanged(str(update.get("currentModeId"))))
                 case "usage_update":
-                    cost = update.get("cost")
-                    if isinstance(cost, dict) and cost.get("currency") == "USD":
+                    cost = fields_of(update.get("cost"))
+                    if cost.get("currency") == "USD":
                         self.cost = float(cost["amount"])
                 case _:
                     pass

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -138,7 +138,7 @@ def _turn_down(session: AgentSession, talk: Conversation, *, deadline: float) ->
 
 
 @contextmanager
-def _serving(mark: str) -> Iterator[str]:
+def _serving(mark: str) -> Generator[str, None, None]:
     """Serve one address that leaves a file when somebody fetches it."""
 
     class Page(BaseHTTPRequestHandler):

@@ -5,21 +5,24 @@ It is started by its path, with nothing of adjourn's imported.
 
 import json
 import sys
+from typing import Any
 
 
 def serve(target: str) -> None:
     """Answer what a client asks on stdin, a message a line, until that ends."""
-    tool = {
+    tool: dict[str, Any] = {
         "name": "leave_mark",
         "description": "Leaves a mark, for a test.",
         "inputSchema": {"type": "object", "properties": {}},
         "annotations": {"destructiveHint": True, "openWorldHint": True},
     }
     for line in sys.stdin:
-        message = json.loads(line)
+        message: dict[str, Any] = json.loads(line)
+        result: dict[str, Any]
+        answer: dict[str, Any]
         if "id" not in message:
             continue
-        params = message.get("params") or {}
+        params: dict[str, Any] = message.get("params") or {}
         match message.get("method"):
             case "initialize":
                 result = {

@@ -6,7 +6,7 @@ words.
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -138,7 +138,7 @@ class AgentCall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def what(self) -> str:
         """What it is, in a line."""
-        command = self.raw_input.get("command") if isinstance(self.raw_input, dict) else None
+        command = fields_of(self.raw_input).get("command")
         return command if isinstance(command, str) else self.title or self.kind or "a call"
 
     @property
@@ -211,6 +211,11 @@ class WantedCall(msgspec.Struct, frozen=True, kw_only=True):
         return tool_body(self.tool, self.arguments)
 
 
+def fields_of(value: object) -> dict[str, Any]:
+    """Return the fields of a JSON object; none if it is something else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
 def is_careless(mode: str) -> bool:
     """Say whether an agent in that mode makes calls that nobody was asked about."""
     return _CARELESS.search(mode.rpartition("#")[2]) is not None
@@ -257,23 +262,20 @@ def wanted_call(
 
 def _shown(call: AgentCall, agent: Agent) -> tuple[str, dict[str, Any]]:
     """Return the tool and the arguments of a call, as policies and people read them."""
-    raw = call.raw_input
-    if isinstance(raw, dict) and call.kind in {"execute", None} and _is_command(raw.get("command")):
-        arguments: dict[str, Any] = dict(raw)
+    raw: Any = call.raw_input
+    fields = fields_of(raw)
+    if call.kind in {"execute", None} and _is_command(fields.get("command")):
+        arguments = dict(fields)
         # Where a policy would not see that the command runs elsewhere, it gets to know
-        if not any(raw.get(key) for key in _DIRECTORIES):
-            elsewhere = next((raw[key] for key in _OTHER_DIRECTORIES if raw.get(key)), None)
+        if not any(fields.get(key) for key in _DIRECTORIES):
+            elsewhere = next((fields[key] for key in _OTHER_DIRECTORIES if fields.get(key)), None)
             arguments |= {"workdir": elsewhere} if elsewhere else {}
             arguments |= {"workdir": NOT_TOLD} if agent.keeps_shell else {}
         return SHELL_TOOL, arguments
     arguments = {"input": raw} if raw else {}
     changes = [each for each in map(_change_of, call.content or ()) if each]
-    paths = [
-        each["path"]
-        for each in [*changes, *(call.locations or ())]
-        if isinstance(each, dict) and isinstance(each.get("path"), str)
-    ]
-    paths = list(dict.fromkeys(paths))
+    named = [fields_of(each).get("path") for each in [*changes, *(call.locations or ())]]
+    paths = list(dict.fromkeys(path for path in named if isinstance(path, str)))
     arguments |= {"changes": changes} if changes else {}
     if not raw:
         texts = [text for each in call.content or () if (text := _text_of(each))]
@@ -287,23 +289,24 @@ def _shown(call: AgentCall, agent: Agent) -> tuple[str, dict[str, Any]]:
 
 def _is_command(command: object) -> bool:
     return isinstance(command, str) or (
-        isinstance(command, list) and all(isinstance(word, str) for word in command)
+        isinstance(command, list)
+        and all(isinstance(word, str) for word in cast("list[object]", command))
     )
 
 
 def _change_of(content: Any) -> dict[str, Any] | None:
-    if not isinstance(content, dict) or content.get("type") != "diff":
+    told = fields_of(content)
+    if told.get("type") != "diff":
         return None
     return {
-        "path": content.get("path"),
-        "old": content.get("oldText"),
-        "new": content.get("newText"),
+        "path": told.get("path"),
+        "old": told.get("oldText"),
+        "new": told.get("newText"),
     }
 
 
 def _text_of(content: Any) -> str:
-    block = content.get("content") if isinstance(content, dict) else None
-    text = block.get("text") if isinstance(block, dict) else None
+    text = fields_of(fields_of(content).get("content")).get("text")
     return text if isinstance(text, str) else ""
 
 

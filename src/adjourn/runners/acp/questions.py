@@ -10,7 +10,7 @@ from adjourn.core.states import AskState
 from adjourn.ports.drive import Drive
 from adjourn.runners.acp.conversation import Elicitation
 from adjourn.runners.acp.memory import MemoryKeeper
-from adjourn.runners.acp.protocol import WantedCall
+from adjourn.runners.acp.protocol import WantedCall, fields_of
 
 _WORDS = {"boolean": ("true", "false")}
 
@@ -70,23 +70,23 @@ def answered(drive: Drive, keeper: MemoryKeeper) -> list[QuestionAsk]:
 
 
 def _prompt(message: str, name: str, field: Any) -> str:
-    more = field.get("title") or field.get("description") if isinstance(field, dict) else None
+    more = fields_of(field).get("title") or fields_of(field).get("description")
     return f"{message}\n{more or name}" if message else str(more or name)
 
 
 def _of(field: Any) -> tuple[str, ...]:
-    if not isinstance(field, dict):
-        return ()
-    values = field.get("enum")
-    if values is None and isinstance(field.get("oneOf"), list):
-        values = [each.get("const") for each in field["oneOf"] if isinstance(each, dict)]
-    return tuple(map(str, values or ())) or _WORDS.get(str(field.get("type")), ())
+    told = fields_of(field)
+    values: list[Any] = told.get("enum") or []
+    if not values:
+        one_of: list[Any] = told.get("oneOf") or []
+        values = [fields_of(each).get("const") for each in one_of]
+    return tuple(map(str, values)) or _WORDS.get(str(told.get("type")), ())
 
 
 def _value(reply: str, field: Any) -> object:
     """Return an answer as the type that its field has."""
     try:
-        match field.get("type") if isinstance(field, dict) else None:
+        match str(fields_of(field).get("type")):
             case "boolean":
                 return reply.strip().lower() in {"true", "yes", "1"}
             case "integer":

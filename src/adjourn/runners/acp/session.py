@@ -79,12 +79,12 @@ class AgentSession:
 
     def greet(self) -> str:
         """Say hello, and return the agent's version."""
-        capabilities = {
+        capabilities: dict[str, Any] = {
             "fs": {"readTextFile": False, "writeTextFile": False},
             "terminal": False,
             "elicitation": {"form": {}},
         }
-        asked = {
+        asked: dict[str, Any] = {
             "protocolVersion": VERSION,
             "clientCapabilities": capabilities,
             "clientInfo": {"name": "adjourn", "title": "adjourn", "version": "0"},

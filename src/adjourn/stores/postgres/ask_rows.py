@@ -28,6 +28,7 @@ from adjourn.stores.postgres.connection import Values
 from adjourn.stores.postgres.task_rows import OF_TASK, EngineRows, call_of, run_of, task_of
 from adjourn.stores.rows import BITS, LAST
 from adjourn.stores.shapes import (
+    APPROVALS,
     HEXADECIMAL,
     AskRow,
     Shape,
@@ -39,10 +40,16 @@ from adjourn.stores.shapes import (
     short_digest,
 )
 
-_WRITTEN = ("call", "expires_at", "settled_at", "settled_by", "level", "snoozed_until")
-_COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN)
+_WRITTEN = (
+    *("call", "expires_at", "settled_at", "settled_by", "level", "snoozed_until"),
+    *("given", "remind_at"),
+)
+_COLUMNS = ("id", "state", "kind", "run", "created_at", "slot", *_WRITTEN, "approvals")
 _NEVER_CHANGES = "policy:"  # begins the names of shared documents that are known by their digest
-_ASKED = ("prompt", "choices", "key", "manifest", "gate", "terms", "replaces", "label", "review")
+_ASKED = (
+    *("prompt", "choices", "key", "manifest", "gate", "terms", "replaces", "label", "review"),
+    "escalate_to",
+)
 # How many columns of a row of `to_start` belong to a task, its queue entry, its head, a run, a call
 # and an ask; and of one of `whole_tasks` to a task, its entry, its head and more, and a run.
 _TO_START = (OF_TASK, len(QueueEntry._fields), 1, 7, 9, len(_COLUMNS) + 4)
@@ -53,7 +60,7 @@ _ASKS = Shape(
     columns=_COLUMNS,
     apart=_ASKED,
     known=("task_id", "number"),
-    as_column={"slot": HEXADECIMAL},
+    as_column={"slot": HEXADECIMAL, "given": APPROVALS},
 )
 
 
@@ -214,6 +221,14 @@ class AskRows(EngineRows):
         if self._changes:
             self._execute("lock_expired_asks", now)
         found = super().expired_asks(now=now)
+        if self._changes and found:
+            self.hold_asks([ask.id for ask in found])
+        return found
+
+    def asks_to_remind(self, *, now: int) -> list[Ask]:
+        if self._changes:
+            self._execute("lock_asks_to_remind", now)
+        found = super().asks_to_remind(now=now)
         if self._changes and found:
             self.hold_asks([ask.id for ask in found])
         return found

@@ -12,6 +12,7 @@ FROM adjourn.call JOIN adjourn.call_body USING (no)
 
 -- part: ask
 no, id, state, kind, run, created_at, slot, call, expires_at, settled_at, settled_by, level, snoozed_until,
+    given, remind_at, approvals,
     ask.body, ask_body.body, (SELECT task.id FROM adjourn.task WHERE task.no = ask.no >> 20)
 FROM adjourn.ask JOIN adjourn.ask_body USING (no)
 
@@ -51,6 +52,7 @@ WHERE task.no {named};
 -- name: whole_asks
 -- All that are open, and those of the last run: what a task asked long ago costs nothing.
 SELECT ask.no, ask.id, ask.state, kind, ask.run, created_at, ask.slot, call, expires_at, settled_at, settled_by, level, snoozed_until,
+    given, remind_at, approvals,
     ask.body, (SELECT body FROM adjourn.ask_body WHERE ask_body.no = ask.no), task.id
 FROM adjourn.task LEFT JOIN LATERAL (
     SELECT no & 1048575 AS number FROM adjourn.run WHERE no BETWEEN task.no << 20 AND (task.no << 20) + 1048575
@@ -85,6 +87,7 @@ SELECT task.no, task.id, task.state, task.version, task.slot, next_call, wish, t
     run.no, run.state, run.version, supervisor, checkpoint_id, pause_reason, run.body,
     call.no, call.state, call.version, digest, claimed_by, approved_by, label, call.body, call_body.body,
     ask.no, ask.id, ask.state, kind, ask.run, created_at, ask.slot, ask.call, expires_at, settled_at, settled_by, level, snoozed_until,
+    given, remind_at, approvals,
     ask.body, (SELECT body FROM adjourn.ask_body WHERE ask_body.no = ask.no), task.id
 FROM adjourn.task JOIN adjourn.task_spec ON task_spec.no = task.no
 LEFT JOIN adjourn.call ON call.no = (task.no << 20) + next_call
@@ -224,6 +227,13 @@ SELECT count(*) FROM adjourn.ask WHERE state = 'pending' AND snoozed_until > $1;
 SELECT {ask}
 WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= $1 ORDER BY no;
 
+-- name: lock_asks_to_remind
+SELECT adjourn.lock_asks_to_remind($1);
+
+-- name: asks_to_remind
+SELECT {ask}
+WHERE state = 'pending' AND remind_at IS NOT NULL AND remind_at <= $1 ORDER BY no;
+
 -- name: ask_place
 SELECT created_at, no FROM adjourn.ask WHERE id = $1;
 
@@ -234,11 +244,11 @@ SELECT count(*) FROM adjourn.ask WHERE state = 'pending';
 SELECT id FROM adjourn.ask WHERE id >= $1 AND id < $2 ORDER BY id LIMIT 3;
 
 -- name: insert_ask
-SELECT adjourn.add_ask($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15);
+SELECT adjourn.add_ask($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18);
 
 -- name: write_ask
--- rows: no bigint, state text, call integer, expires_at bigint, settled_at bigint, settled_by text, level text, snoozed_until bigint, body bytea
-SELECT adjourn.write_ask(no, state, call, expires_at, settled_at, settled_by, level, snoozed_until, body) FROM {given};
+-- rows: no bigint, state text, call integer, expires_at bigint, settled_at bigint, settled_by text, level text, snoozed_until bigint, given text, remind_at bigint, body bytea
+SELECT adjourn.write_ask(no, state, call, expires_at, settled_at, settled_by, level, snoozed_until, given.given, remind_at, body) FROM {given};
 
 -- name: update_ask_body
 -- rows: no bigint, body bytea

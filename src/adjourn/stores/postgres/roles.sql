@@ -84,7 +84,7 @@ SELECT adjourn.restrict(function_name, who) FROM (VALUES
     ('lock_families', 'apw'), ('seal_events', 'apw'), ('write_task', 'apw'), ('write_head', 'apw'), ('add_call', 'apw'),
     ('write_call', 'apw'), ('write_ask', 'apw'), ('add_document', 'apw'), ('drop_document', 'apw'),
     ('add_ask', 'aw'), ('add_turn', 'aw'), ('close_turn', 'aw'),
-    ('write_spec', 'pw'), ('write_run', 'pw'), ('write_call_body', 'pw'), ('lock_expired_asks', 'pw'), ('made_queue', 'pw'),
+    ('write_spec', 'pw'), ('write_run', 'pw'), ('write_call_body', 'pw'), ('lock_expired_asks', 'pw'), ('lock_asks_to_remind', 'w'), ('made_queue', 'pw'),
     ('lock_shared_document', 'pw'), ('keep_shared_document', 'pw'),
     ('add_task', 'w'), ('add_run', 'w'), ('guard', 'w'), ('add_message', 'w'), ('save_outbox', 'w'), ('forget_task', 'w'),
     ('appear', 'w'), ('leave', 'w'), ('clean_up', 'w'), ('put_back', 'w'), ('wrest', 'w'), ('taken', 'w'), ('leave_to_others', 'w'),
@@ -344,8 +344,37 @@ BEGIN
     END IF;
 END $$;
 
+-- Of several approvals that an ask needs, each login gives its own, once, behind those that are there; or the first one, where an edit has made
+-- those before it void. guard_told checks at the end that all are for the bytes of the call.
+CREATE OR REPLACE FUNCTION adjourn.require_own_given(was text, ask adjourn.ask, of_table oid) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    old jsonb := was::jsonb;
+    now jsonb := ask.given::jsonb;
+    own jsonb := now -> -1;
+BEGIN
+    IF jsonb_typeof(now) IS DISTINCT FROM 'array' OR own IS NULL OR NOT (now - -1 IN (old, '[]'::jsonb))
+        OR (now - -1) @> jsonb_build_array(jsonb_build_object('by', own -> 'by'))
+        OR (now - -1) @> jsonb_build_array(jsonb_build_object('person', own -> 'person'))
+        OR own ->> 'by' IS NULL OR own ->> 'person' IS NULL OR own ->> 'digest' IS NULL THEN
+        PERFORM adjourn.refuse('%s may add its own approval to ask %s, once, and nothing else', session_user, ask.id);
+    END IF;
+    IF own ->> 'by' ~ '^(adjourn$|policy$|file:)' OR NOT adjourn.speaks_as('adjourn_approver') THEN
+        PERFORM adjourn.refuse('%s may not decide', session_user);
+    END IF;
+    PERFORM adjourn.require_own_name(own ->> 'by', of_table);
+    ask.settled_by := own ->> 'by';
+    ask.level := own ->> 'level';
+    ask.settled_at := (own ->> 'at')::bigint;
+    IF ask.state = 'pending' THEN
+        ask.state := 'approved';
+    END IF;
+    PERFORM adjourn.require_true_level(ask, of_table), adjourn.require_in_time(ask);
+END $$;
+
 CREATE OR REPLACE FUNCTION adjourn.guard_ask() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    was_given text := CASE TG_OP WHEN 'UPDATE' THEN OLD.given ELSE '[]' END;
 BEGIN
     IF adjourn.may_write_any(TG_RELID) THEN
         RETURN NEW;
@@ -358,9 +387,15 @@ BEGIN
     ) THEN
         PERFORM adjourn.refuse('ask %s is settled', OLD.id);
     END IF;
-    IF TG_OP = 'UPDATE' AND (OLD.no, OLD.id, OLD.kind, OLD.run, OLD.created_at, OLD.slot, OLD.call, OLD.expires_at)
-        IS DISTINCT FROM (NEW.no, NEW.id, NEW.kind, NEW.run, NEW.created_at, NEW.slot, NEW.call, NEW.expires_at) THEN
+    IF TG_OP = 'UPDATE' AND (OLD.no, OLD.id, OLD.kind, OLD.run, OLD.created_at, OLD.slot, OLD.call, OLD.expires_at, OLD.approvals)
+        IS DISTINCT FROM (NEW.no, NEW.id, NEW.kind, NEW.run, NEW.created_at, NEW.slot, NEW.call, NEW.expires_at, NEW.approvals)
+        -- Whoever reminds of an ask takes its reminder away, once.
+        OR TG_OP = 'UPDATE' AND OLD.remind_at IS DISTINCT FROM NEW.remind_at
+        AND (NEW.remind_at IS NOT NULL OR NOT adjourn.speaks_as('adjourn_worker')) THEN
         PERFORM adjourn.refuse('%s may not change what is asked', session_user);
+    END IF;
+    IF NEW.given != was_given THEN
+        PERFORM adjourn.require_own_given(was_given, NEW, TG_RELID);
     END IF;
     IF adjourn.is_agent_only() THEN
         PERFORM adjourn.require_running(NEW.no >> 20);
@@ -410,6 +445,33 @@ BEGIN
     ) THEN
         PERFORM adjourn.refuse('%s may not settle ask %s without an event of the trail', session_user, NEW.id);
     END IF;
+    IF NEW.given != OLD.given AND NOT adjourn.may_write_any(TG_RELID) AND NOT EXISTS (
+        SELECT 1 FROM adjourn.event WHERE task = NEW.no >> 20 AND xmin = pg_current_xact_id()::xid AND body IS NOT NULL
+            AND adjourn.texts_of(body) = ARRAY['approval_given', NEW.given::jsonb -> -1 ->> 'by']
+            AND position(convert_to(NEW.id, 'UTF8') IN body) > 0
+    ) THEN
+        PERFORM adjourn.refuse('%s may not approve ask %s without an event of the trail', session_user, NEW.id);
+    END IF;
+    -- What settles an ask that needs several approvals is the last of them, and each is for the bytes that would run.
+    IF NOT adjourn.may_write_any(TG_RELID) AND (NEW.given != OLD.given OR NEW.state != OLD.state AND NEW.state = 'approved') AND (
+        EXISTS (
+            SELECT 1 FROM jsonb_array_elements(NEW.given::jsonb) AS each WHERE NOT EXISTS (
+                SELECT 1 FROM adjourn.call WHERE no = ((NEW.no >> 20) << 20) + NEW.call AND encode(digest, 'hex') = each ->> 'digest'
+            )
+        )
+        -- Only an edit takes approvals away.
+        OR jsonb_array_length(NEW.given::jsonb) <= jsonb_array_length(OLD.given::jsonb) AND NEW.given != OLD.given AND EXISTS (
+            SELECT 1 FROM jsonb_array_elements(OLD.given::jsonb) AS each
+            JOIN adjourn.call ON no = ((NEW.no >> 20) << 20) + NEW.call AND encode(digest, 'hex') = each ->> 'digest'
+        )
+        OR NEW.state = 'approved' AND NEW.approvals > 1 AND (
+            NEW.settled_by IS DISTINCT FROM NEW.given::jsonb -> -1 ->> 'by'
+            OR (SELECT count(DISTINCT each ->> 'by') < NEW.approvals OR count(DISTINCT each ->> 'person') < NEW.approvals
+                FROM jsonb_array_elements(NEW.given::jsonb) AS each)
+        )
+    ) THEN
+        PERFORM adjourn.refuse('ask %s needs %s approvals of what would run, by as many people', NEW.id, NEW.approvals::text);
+    END IF;
     IF OLD.state = 'approved' AND adjourn.is_agent_only() AND NOT EXISTS (
         SELECT 1 FROM adjourn.call WHERE no = ((NEW.no >> 20) << 20) + NEW.call AND state = 'withdrawn'
     ) THEN
@@ -424,6 +486,14 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     settled text := CASE OLD.state WHEN 'pending' THEN 'approved' WHEN 'uncertain' THEN 'settled' END;
 BEGIN
+    -- One of several who approve may edit what the others have still to approve, and says so.
+    IF OLD.state = 'pending' AND NEW.state = 'pending' AND NEW.digest != OLD.digest AND NOT adjourn.may_write_any(TG_RELID)
+        AND NOT EXISTS (
+            SELECT 1 FROM adjourn.event WHERE task = NEW.no >> 20 AND xmin = pg_current_xact_id()::xid AND body IS NOT NULL
+                AND (adjourn.texts_of(body))[1] = 'call_edited' AND position(convert_to(encode(NEW.digest, 'hex'), 'UTF8') IN body) > 0
+        ) THEN
+        PERFORM adjourn.refuse('%s may not change what is asked', session_user);
+    END IF;
     IF NEW.state = OLD.state OR settled IS NULL OR OLD.state = 'pending' AND NEW.state != 'approved'
         OR adjourn.may_write_any(TG_RELID) THEN
         RETURN NULL;
@@ -450,21 +520,21 @@ BEGIN
     IF adjourn.may_write_any(TG_RELID) THEN
         RETURN NEW;
     END IF;
-    IF (kind LIKE 'ask\_%' OR kind IN ('call_edited', 'call_settled')) AND NOT adjourn.is_now(head.moment) THEN
+    IF (kind LIKE 'ask\_%' OR kind IN ('approval_given', 'call_edited', 'call_settled')) AND NOT adjourn.is_now(head.moment) THEN
         PERFORM adjourn.refuse('the database does not have the time of this %s', kind);
     END IF;
     PERFORM adjourn.require_own_name(author, TG_RELID);
     IF adjourn.is_agent_only() THEN
         PERFORM adjourn.require_running(NEW.task);
     END IF;
-    IF kind IN ('ask_approved', 'ask_rejected', 'ask_settled', 'call_edited', 'call_settled')
+    IF kind IN ('approval_given', 'ask_approved', 'ask_rejected', 'ask_settled', 'call_edited', 'call_settled')
         AND (kind, author) != ('ask_rejected', 'policy')
         AND (author ~ '^(adjourn$|policy$|file:)' OR NOT adjourn.speaks_as('adjourn_approver'))
         OR kind = 'ask_answered' AND author IN ('adjourn', 'policy')
         OR NOT adjourn.speaks_as('adjourn_worker') AND NOT adjourn.is_agent_only()
             AND (kind ~ '^run_' OR kind IN (
                 'call_executing', 'call_closed', 'call_lost', 'call_proposed', 'call_let_through', 'call_found', 'call_released', 'call_not_made',
-                'start_refused', 'program_executed', 'files_changed', 'task_forked', 'task_restarted', 'task_continued'
+                'ask_reminded', 'start_refused', 'program_executed', 'files_changed', 'task_forked', 'task_restarted', 'task_continued'
             ))
         OR kind = 'task_created' AND NOT adjourn.speaks_as('adjourn_worker')
         OR kind NOT IN ('ask_opened', 'ask_rejected', 'ask_withdrawn', 'call_executing', 'call_closed') AND adjourn.is_agent_only() THEN
@@ -515,7 +585,13 @@ BEGIN
             PERFORM adjourn.refuse('%s may not decide', session_user);
         END IF;
         PERFORM adjourn.require_own_name(call.approved_by, of_table);
-    ELSIF was.digest IS DISTINCT FROM call.digest THEN
+    ELSIF was.digest IS DISTINCT FROM call.digest AND NOT (
+        -- Of what several people approve, each approves the bytes: guard_told counts only approvals of these.
+        was.state = 'pending' AND call.state = 'pending' AND adjourn.speaks_as('adjourn_approver') AND EXISTS (
+            SELECT 1 FROM adjourn.ask WHERE ask.no BETWEEN (call.no >> 20) << 20 AND ((call.no >> 20) << 20) + 1048575
+                AND ask.call = call.no & 1048575 AND ask.state = 'pending' AND ask.approvals > 1
+        )
+    ) THEN
         PERFORM adjourn.refuse('%s may not change what is asked', session_user);
     END IF;
     IF was.no != call.no THEN
@@ -841,7 +917,7 @@ BEGIN
     FOR helper IN SELECT oid FROM pg_proc WHERE pronamespace = 'adjourn'::regnamespace
         AND (proname LIKE 'guard\_%' OR proname IN (
             'speaks_as', 'is_agent_only', 'may_write_any', 'refuse', 'require_own_name', 'texts_of', 'requester_of', 'require_true_level',
-            'require_running', 'head_of', 'is_now', 'require_in_time', 'require_own_approval', 'require_same_call', 'require_true_move', 'require_same_command', 'plain_words',
+            'require_running', 'head_of', 'is_now', 'require_in_time', 'require_own_approval', 'require_own_given', 'require_same_call', 'require_true_move', 'require_same_command', 'plain_words',
             'require_asking', 'require_own_call'
         ))
     LOOP

@@ -15,6 +15,7 @@ from adjourn.core.trail.events import GENESIS, Event, seal_after
 from adjourn.ports.store import Turn
 from adjourn.stores.rows import BITS, LAST, OF_A_TASK, NoLeases, StoreRows, Values, statements_in
 from adjourn.stores.shapes import (
+    APPROVALS,
     FLAG,
     HEXADECIMAL,
     PROCESS,
@@ -116,7 +117,7 @@ _CALL_CHANGES = (
 )
 _ASK_CHANGES = (
     *("state", "expires_at", "settled_at", "settled_by", "reply", "level"),
-    *("snoozed_until",),
+    *("snoozed_until", "given", "remind_at"),
 )
 _TASKS = Shape(
     Task,
@@ -153,6 +154,7 @@ class _AskBody(msgspec.Struct, array_like=True):
     replaces: str | None = None
     label: str | None = None
     review: bool = False
+    escalate_to: tuple[str, ...] = ()
 
 
 _ask_bodies = msgspec.msgpack.Decoder(_AskBody)
@@ -160,7 +162,7 @@ _ASKS = Shape(
     AskRow,
     called="{id}",
     columns=("id", "kind", "run", "created_at", "slot", "call", *_ASK_CHANGES),
-    as_column={"slot": HEXADECIMAL},
+    as_column={"slot": HEXADECIMAL, "given": APPROVALS},
     read_body=lambda body: msgspec.structs.asdict(_ask_bodies.decode(body)),
 )
 

@@ -16,7 +16,7 @@ FROM call JOIN call_body USING (no)
 -- part: ask
 no, body, (SELECT task.id FROM task WHERE task.no = ask.no >> 20),
     id, kind, run, created_at, slot, call, state, expires_at, settled_at, settled_by, reply, level,
-    snoozed_until
+    snoozed_until, given, remind_at
 FROM ask JOIN ask_body USING (no)
 
 -- name: task_by_id
@@ -165,6 +165,9 @@ SELECT count(*) FROM ask WHERE state = 'pending' AND snoozed_until IS NOT NULL A
 -- name: expired_asks
 SELECT {ask} WHERE state = 'pending' AND expires_at IS NOT NULL AND expires_at <= ? ORDER BY no;
 
+-- name: asks_to_remind
+SELECT {ask} WHERE state = 'pending' AND remind_at IS NOT NULL AND remind_at <= ? ORDER BY no;
+
 -- name: ask_place
 SELECT created_at, no FROM ask WHERE id = ?;
 
@@ -177,15 +180,16 @@ SELECT id FROM ask WHERE id >= ? AND id < ? ORDER BY id LIMIT 3;
 -- name: insert_ask
 INSERT INTO ask (
     no, id, kind, run, created_at, slot, call, state, expires_at, settled_at, settled_by, reply,
-    level, snoozed_until
+    level, snoozed_until, given, remind_at
 )
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_ask_body
 INSERT INTO ask_body (no, body) VALUES (?, ?);
 
 -- name: update_ask
-UPDATE ask SET state = ?, expires_at = ?, settled_at = ?, settled_by = ?, reply = ?, level = ?, snoozed_until = ?
+UPDATE ask SET state = ?, expires_at = ?, settled_at = ?, settled_by = ?, reply = ?, level = ?, snoozed_until = ?,
+    given = ?, remind_at = ?
 WHERE no = ? AND state = ?;
 
 -- name: count_turns

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import socket
     from threading import Event
 
-SCHEMA = 4
+SCHEMA = 5
 _OURS = 0x61646A6E  # "adjn"
 _PAGE = 8192
 _CHECKPOINT_PAGES = 64  # a short write-ahead log: whoever opens the store next reads all of it
@@ -70,8 +70,7 @@ class SocketListener:
         self._name = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._socket = _datagram_socket()
         try:
-            # A socket's path may have 107 bytes, and a store may lie deeper
-            self._socket.bind(f"/proc/self/fd/{self._folder}/{self._name}")
+            self._socket.bind(_address(self._folder, self._name))
             os.chmod(self._name, 0o600, dir_fd=self._folder)
         except OSError as error:
             # No /proc, or a file system without sockets: whoever polls this has to check unwoken.
@@ -574,7 +573,7 @@ def wake_all(directory: str) -> None:
             with _datagram_socket() as sender:
                 for name in names:
                     try:
-                        sender.sendto(b"\1", f"/proc/self/fd/{folder}/{name}")
+                        sender.sendto(b"\1", _address(folder, name))
                     except ConnectionRefusedError:
                         with suppress(OSError):
                             os.unlink(name, dir_fd=folder)
@@ -582,6 +581,11 @@ def wake_all(directory: str) -> None:
                         continue  # a full socket has a wake-up waiting already
         finally:
             os.close(folder)
+
+
+def _address(folder: int, name: str) -> str:
+    """Return a short address: a socket's path may have 107 bytes, and a store may lie deeper."""
+    return f"/proc/self/fd/{folder}/{name}"
 
 
 def _datagram_socket() -> "socket.socket":
