@@ -118,6 +118,8 @@ class DatabaseFile:
         assert self._known is not None  # noqa: S101 -- a transaction has begun
         heads = {self._known.state.head, (self._files.logged(1) or b"")[:HEAD_SIZE]}
         page, content = self._files.newest_in_log()
+        if self.is_overwritten_since():  # the mark of this machine was synced since the commit
+            return False
         self._write(msgspec.structs.replace(self._known, is_checkpointing=True))
         db.do("PRAGMA wal_checkpoint(PASSIVE)")
         state = self._files.database_state()
