@@ -112,16 +112,19 @@ class DatabaseFile:
     def checkpoint(self, db: SqliteConnection) -> bool:
         """Bring the log into the file, and note what the file is like then.
 
-        Return whether it is what the log has made of it. A checkpoint writes the first page first,
-        if the log has it. A copy that is written over the file meanwhile has another one.
+        Return whether it is what the log has made of it. A copy that is written over the file
+        meanwhile leaves another first page, or other pages than the log has.
         """
         assert self._known is not None  # noqa: S101 -- a transaction has begun
         heads = {self._known.state.head, (self._files.logged(1) or b"")[:HEAD_SIZE]}
         page, content = self._files.newest_in_log()
+        if self.is_overwritten_since():  # the mark of this machine was synced since the commit
+            return False
         self._write(msgspec.structs.replace(self._known, is_checkpointing=True))
         db.do("PRAGMA wal_checkpoint(PASSIVE)")
         state = self._files.database_state()
-        if state.head not in heads:
+        is_complete = state.backfilled == self._files.frames  # else a reader needs older pages
+        if state.head not in heads or (is_complete and not self._files.is_log_in_file()):
             self._is_overwritten = True
             return False
         is_in_file = self._files.content(page) == content  # else a reader needs the older one

@@ -398,6 +398,18 @@ class OpenFiles:
                 return os.pread(self._log, _page_size(size), begin + _FRAME_HEAD)
         return None
 
+    def is_log_in_file(self) -> bool:
+        """Say whether each page of the log is in the database file as it is in the log."""
+        _, size, frames, *_ = _INDEX.unpack(os.pread(self._index, _INDEX.size, 0))
+        length = _FRAME_HEAD + _page_size(size)
+        newest: dict[int, int] = {}
+        for begin in range(_LOG_HEAD, _LOG_HEAD + frames * length, length):
+            newest[int.from_bytes(os.pread(self._log, 4, begin), "big")] = begin + _FRAME_HEAD
+        return all(
+            self.content(page) == os.pread(self._log, _page_size(size), place)
+            for page, place in newest.items()
+        )
+
     def newest_in_log(self) -> tuple[int, bytes]:
         """Return the last page that was written into the log: its number and its content."""
         _, size, frames, *_ = _INDEX.unpack(os.pread(self._index, _INDEX.size, 0))
