@@ -220,5 +220,6 @@ def test_settings_of_the_user_reach_what_a_run_starts_under_adjourn(shell: Shell
         "ADJOURN_CODEX": "/opt/codex",
     }
     shell.adjourn("run", "--no-pause-on-approval", "--", "sh", "-c", "env > seen", env=settings)
-    seen = dict(line.partition("=")[::2] for line in shell.lines("seen"))
+    pairs = (line.partition("=") for line in shell.lines("seen"))
+    seen = {name: value for name, _, value in pairs}
     assert {name: seen.get(name) for name in settings} == settings

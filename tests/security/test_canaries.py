@@ -115,10 +115,10 @@ def tasks_of(planter: Planter) -> Iterator[tuple[Task, list[Any]]]:
             pause_reason=PauseReason.UNAVAILABLE if paused else None,
         )
         asks: list[Any] = []
-        common = {"task_id": name, "run": 1, "prompt": "", "created_at": NOW}
+        common: dict[str, Any] = {"task_id": name, "run": 1, "prompt": "", "created_at": NOW}
         done = Settlement(state=AskState.WITHDRAWN, at=NOW, by="adjourn")
         for at, kind in enumerate((ApprovalAsk, QuestionAsk, UncertainAsk), start=1):
-            about = {} if kind is QuestionAsk else {"call": at}
+            about: dict[str, Any] = {} if kind is QuestionAsk else {"call": at}
             ask = planter.plant(
                 kind(id=f"{number}{at}{'b' * 24}", number=at, **common, **about, settlement=done)
             )

@@ -6,7 +6,7 @@ Every refusal is told in the trail of the task that it is about.
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -22,7 +22,7 @@ from adjourn.core.task import SESSION_RUNNER, Spec, Task, task_of_run
 from adjourn.core.text.when import milliseconds
 from adjourn.mcp_server import tools
 from adjourn.mcp_server.launch import Launcher
-from adjourn.mcp_server.protocol import Json, Request, Waiting
+from adjourn.mcp_server.protocol import Json, Request, Waiting, is_object
 from adjourn.mcp_server.resources import Resources
 from adjourn.mcp_server.shown_tasks import ShownTasks
 from adjourn.mcp_server.waiting import Pause, TaskWait, ceiling_of
@@ -216,7 +216,7 @@ class Control:
         if not isinstance(call, str):
             return f"once:{os.urandom(16).hex()}"
         turn = meta.get("x-codex-turn-metadata")
-        session = turn.get("session_id") if isinstance(turn, Mapping) else None
+        session = turn.get("session_id") if is_object(turn) else None
         host = session if isinstance(session, str) else msgspec.json.encode(_host()).decode()
         return f"call:{host}\0{call}"
 

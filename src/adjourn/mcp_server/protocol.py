@@ -5,7 +5,7 @@ It speaks both eras on one connection. Versions up to 2025-11-25 begin with `ini
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import msgspec
 
@@ -70,6 +70,16 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         return self.is_modern and "elicitation" in self.capabilities
 
 
+def is_object(value: object) -> TypeGuard[Json]:
+    """Return whether a JSON value is an object: its keys are strings then."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """Return whether a JSON value is a list."""
+    return isinstance(value, list)
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One request of a client."""
 
@@ -82,7 +92,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     def meta(self) -> Json:
         """What the client says about the request."""
         meta = self.params.get("_meta")
-        return meta if isinstance(meta, dict) else {}
+        return meta if is_object(meta) else {}
 
     @property
     def progress_token(self) -> Id | None:
@@ -193,14 +203,14 @@ class Connection:
             content = msgspec.json.decode(message)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return failure(None, PARSE_ERROR, "this is not JSON")
-        if not isinstance(content, dict) or content.get("jsonrpc") != "2.0":
+        if not is_object(content) or content.get("jsonrpc") != "2.0":
             return failure(None, INVALID_REQUEST, 'a message is one object with "jsonrpc": "2.0"')
         name, method = content.get("id"), content.get("method")
         if not isinstance(method, str):
             is_answer = "result" in content or "error" in content
             return None if is_answer else failure(_id(name), INVALID_REQUEST, "there is no method")
         params = content.get("params", {})
-        if not isinstance(params, dict):
+        if not is_object(params):
             return failure(_id(name), INVALID_PARAMS, "params must be an object")
         if "id" not in content:
             cancelled = _id(params.get("requestId"))
@@ -245,10 +255,10 @@ class Connection:
 
     def _client(self, params: Json) -> Client:
         meta = params.get("_meta")
-        if not isinstance(meta, dict) or _VERSION_KEY not in meta:
+        if not is_object(meta) or _VERSION_KEY not in meta:
             return self._shaken
         version, capabilities = meta[_VERSION_KEY], meta.get(_CAPABILITIES_KEY)
-        if not isinstance(version, str) or not isinstance(capabilities, dict):
+        if not isinstance(version, str) or not is_object(capabilities):
             raise Refused(INVALID_PARAMS, f"_meta needs {_VERSION_KEY} and {_CAPABILITIES_KEY}")
         if version not in MODERN_VERSIONS:
             supported = [*MODERN_VERSIONS, *HANDSHAKE_VERSIONS]
@@ -264,7 +274,7 @@ class Connection:
         self._shaken = Client(
             name=_name_of(request.params.get("clientInfo")),
             version=version,
-            capabilities=given if isinstance(given, dict) else {},
+            capabilities=given if is_object(given) else {},
         )
         return {
             "protocolVersion": version,
@@ -282,8 +292,8 @@ class Connection:
         }
 
     def _call(self, request: Request) -> Json | Waiting:
-        arguments = request.params.get("arguments") or {}
-        if not isinstance(arguments, dict):
+        arguments: object = request.params.get("arguments") or {}
+        if not is_object(arguments):
             raise Refused(INVALID_PARAMS, "arguments must be an object")
         return self._handlers.call(_text(request, "name"), arguments, request)
 
@@ -297,8 +307,8 @@ class Connection:
 
     def _listen(self, request: Request) -> Subscribed:
         wanted = request.params.get("notifications")
-        uris = wanted.get("resourceSubscriptions") if isinstance(wanted, dict) else None
-        uris = [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
+        listed = wanted.get("resourceSubscriptions") if is_object(wanted) else None
+        uris = [uri for uri in listed if isinstance(uri, str)] if is_list(listed) else []
         honoured = {"resourceSubscriptions": uris} if uris else {}
         return Subscribed(
             acknowledgement=notice(
@@ -346,5 +356,5 @@ def _text(request: Request, name: str) -> str:
 
 
 def _name_of(info: object) -> str:
-    name = info.get("name") if isinstance(info, dict) else None
+    name = info.get("name") if is_object(info) else None
     return name if isinstance(name, str) else ""

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from adjourn.mcp_server.protocol import is_list, is_object
+
 INSTRUCTIONS = (
     "adjourn runs commands and sub-agents that may need a person's approval or answer, survives "
     "restarts, and runs an approved call once. Start with run_command_task or subagent_task; then "
@@ -370,15 +372,15 @@ def schema_of(arguments: type[Arguments]) -> dict[str, Any]:
     parts: dict[str, Any] = whole.get("$defs", {})
 
     def resolved(part: Any) -> Any:
-        if isinstance(part, dict) and "$ref" in part:
+        if is_object(part) and "$ref" in part:
             return resolved(parts[part["$ref"].rpartition("/")[2]])
-        if isinstance(part, dict):
+        if is_object(part):
             return {
                 key: resolved(value)
                 for key, value in part.items()
                 if not (key == "title" and isinstance(value, str))
             }
-        return [resolved(each) for each in part] if isinstance(part, list) else part
+        return [resolved(each) for each in part] if is_list(part) else part
 
     found: dict[str, Any] = resolved(whole)
     found.pop("$defs", None)

@@ -66,6 +66,12 @@ class Details(msgspec.Struct, frozen=True, kw_only=True):
 UNKNOWN_DETAILS = Details(sandbox_permissions=NOT_TOLD, workdir=NOT_TOLD)
 
 
+class _ThreadHead(msgspec.Struct):
+    """What the first line of a thread says of it."""
+
+    model_provider: str | None = None
+
+
 class _RolloutLine(msgspec.Struct):
     type: str = ""
     payload: Any = None
@@ -240,10 +246,9 @@ def provider_in(content: bytes) -> str | None:
     """Return the provider of models that a thread was made with, as its first line has it."""
     try:
         first = msgspec.json.decode(content.partition(b"\n")[0], type=_RolloutLine)
+        return msgspec.convert(first.payload, _ThreadHead).model_provider
     except msgspec.MsgspecError:
         return None
-    named = first.payload.get("model_provider") if isinstance(first.payload, dict) else None
-    return named if isinstance(named, str) else None
 
 
 def is_whole(path: str, *, copy: bytes | None, prompt: str) -> bool:
