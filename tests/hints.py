@@ -19,9 +19,12 @@ OF_COMMANDS = frozenset(
 )
 # By tests/plans, which execute what `plan show` says
 OF_PLANS = frozenset({"execute ID"})
-# By tests/agent/test_faults.py and, where a thread was not saved yet, tests/codex/test_fake.py
+# By tests/agent/test_faults.py, test_decisions.py and, where a thread was not saved yet,
+# tests/codex/test_fake.py
 OF_AGENTS = frozenset(
     {
+        "-c ID --approve --reject",
+        "resume ID --max-tokens",
         "restart ID",
         "-c ID --max-steps",
         "-c ID --max-tokens",

@@ -231,6 +231,19 @@ def test_what_the_policy_says_of_each_call_is_followed(tmp_path: Path) -> None:
     }
 
 
+def test_the_hint_approves_what_it_may_and_rejects_what_the_policy_never_allows(
+    tmp_path: Path,
+) -> None:
+    """A-R29: run as it is printed."""
+    forbid(tmp_path, "rm")
+    calls = (command("touch made.txt", "ask"), command("rm precious.txt", "never"))
+    with desk(tmp_path, use(*calls), finish()) as person:
+        (tmp_path / "precious.txt").write_text("keep me")
+        person.as_told(person.agent_run(expect=10), expect=0)
+        assert (tmp_path / "precious.txt").exists()
+        assert (tmp_path / "made.txt").exists()
+
+
 def test_never_can_be_turned_down_at_once_also_without_the_flag(tmp_path: Path) -> None:
     """A-R71, and rows 10 and 26 of part 2."""
     forbid(tmp_path, "rm", never="reject")

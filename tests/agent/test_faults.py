@@ -156,10 +156,14 @@ def test_a_limit_pauses_the_work_and_can_be_raised_by_the_hint_as_it_is_printed(
         assert paused["pause_reason"]["type"] == "limit_reached"
         hint = f"adjourn resume {paused['task_id']} --max-tokens 210"
         assert f"Paused. Resume with: {hint}\n" in person.adjourn("show", paused["task_id"]).out
-        assert person.json("inbox")["paused"][0]["resume_hint"] == hint
-        again = person.as_told(paused, expect=10)
+        (listed,) = person.json("inbox")["paused"]
+        assert listed["resume_hint"] == hint
+        again = person.as_told(listed, expect=10)
         assert again["agent_message"] == "it used 220 tokens, and it may use 210"
-        done = person.json("resume", paused["task_id"], "--max-tokens", "none", expect=0)
+        assert person.as_told(again, expect=0)["final_message"] == "Done."
+
+        other = person.json("run", "--max-tokens", "100", "say hello", expect=10)
+        done = person.json("resume", other["task_id"], "--max-tokens", "none", expect=0)
         assert done["final_message"] == "Done."
 
         costly = person.json("run", *priced, "--max-cost", "0.2", "say hello", expect=10)

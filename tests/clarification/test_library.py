@@ -125,7 +125,7 @@ def test_a_call_that_failed_is_asked_again(scene: Scene) -> None:
     assert calls(scene) == [CallState.FAILED, CallState.PENDING]
 
 
-@pytest.mark.parametrize(("code", "state"), [(0, CallState.DONE), (1, CallState.FAILED)])
+@pytest.mark.parametrize(("code", "state"), [(0, CallState.DONE), (1, CallState.UNCERTAIN)])
 def test_a_call_that_nobody_closed_ends_with_its_run(
     scene: Scene, code: int, state: CallState
 ) -> None:

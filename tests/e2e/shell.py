@@ -109,7 +109,8 @@ class Shell:
             raw=done.stdout,
             raw_err=done.stderr,
         )
-        assert unknown_hints(ended.raw) == [], "A-R29: no test runs a hint of this form as printed"
+        unknown = unknown_hints(ended.raw)
+        assert unknown == [], f"{unknown}: A-R29: no test runs a hint of this form as printed"
         return ended if expect is None else ended.must(expect)
 
     def adjourn(
