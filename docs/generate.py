@@ -439,7 +439,7 @@ DOCUMENTS = {
     "logs": "`schema_version`, `run_id`, `stdout` and `stderr`, both as text; with --all instead a list runs of the same",
     "watch": "one document a line for each event: `schema_version`, `store`, `place`, `task_id`, `kind`, `by`, `at` and `facts`",
     "prune": "`schema_version`, `pruned`, a list of task ids, `locks_removed`, a number, and `dry_run`",
-    "policy explain": "`schema_version`, `action`, `never`, `effect`, `terms`, `expires_after_ms`, `why`, `parts`: of each its "
+    "policy explain": "`schema_version`, `action`, `never`, `effect`, `terms`, `expires_after_ms`, `remind_after_ms`, `escalate_to`, `why`, `parts`: of each its "
     "command, depth, is_auto, effect, doubts and rules; `rules` that match, each with its file, line, rule and whether it "
     "decides; `always_allow`, the rule's id if one decides, and `files`, each with its path, kind and rules",
     "policy check": "`schema_version`, `is_fine`, `problems`, each with its file, line, column and message, and `files`, "
@@ -459,6 +459,11 @@ DOCUMENTS = {
     "store accept": "as `store adopt`",
     "store forget": "`schema_version` and `forgotten`, the directories of the stores",
     "store roles": "`schema_version` and `roles`, a list of names",
+    "delegate add": "`schema_version` and `delegation`: its id, agent, task, by and until, in milliseconds since 1970",
+    "delegate list": "`schema_version` and `delegations`, a list of the same",
+    "delegate revoke": "`schema_version` and `revoked`, the same",
+    "setup": "`schema_version` and `setup`: the host, its config, the difference, and check, what the host says",
+    "mcp": "messages of MCP, one JSON object a line, with or without the option",
 }
 """What each verb prints with `--output json`. A test compares it with what they print."""
 

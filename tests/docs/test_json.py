@@ -12,7 +12,14 @@ from docs import generate
 from tests.docs.program import adjourn, wait_for_start
 
 pytestmark = pytest.mark.xdist_group("documents")  # one story for all of them
-TYPES = {"string": str, "integer": int, "boolean": bool, "null": type(None), "object": dict}
+TYPES = {
+    "string": str,
+    "integer": int,
+    "boolean": bool,
+    "null": type(None),
+    "object": dict,
+    "array": list,
+}
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +50,9 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     lost = adjourn(place, "run", "--detach", "--", "sleep", "60").stdout.strip()
     tell("pause", wait_for_start(place, lost))
     tell("tasks")
+    delegation = tell("delegate add", "agent:lead", lost)["delegation"]["id"]
+    tell("delegate list")
+    tell("delegate revoke", delegation)
     tell("worker", "--status")
     tell("notify")
     tell("policy explain", "--", "ls")
@@ -75,7 +85,8 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 AS_OTHERS = {"settle": "cancel", "decide": "approve", "fork": "run"}
-ELSEWHERE = {"store roles", "watch"}  # needs a database; goes on until somebody ends it
+# They need a database, a host, or go on until somebody ends them
+ELSEWHERE = {"store roles", "watch", "mcp", "setup"}
 ALWAYS_TEXT = {"demo", "completion"}
 
 
@@ -135,7 +146,7 @@ def fits(value: Any, wanted: dict[str, Any], definitions: dict[str, Any]) -> lis
             )
         case {"enum": list(words)}:
             wrong = [] if value in words else [f"{value!r} is none of {words}"]
-        case {"type": "object", "properties": dict(properties)}:
+        case {"type": "object", "properties": dict(properties)} if isinstance(value, dict):
             wrong = [f"unknown key {key}" for key in value if key not in properties]
             wrong += [f"missing key {key}" for key in wanted["required"] if key not in value]
             wrong += [
@@ -144,7 +155,7 @@ def fits(value: Any, wanted: dict[str, Any], definitions: dict[str, Any]) -> lis
                 if key in properties
                 for inner in fits(value[key], properties[key], definitions)
             ]
-        case {"type": "array"}:
+        case {"type": "array"} if isinstance(value, list):
             wrong = [inner for item in value for inner in fits(item, wanted["items"], definitions)]
         case _:
             wrong = (

@@ -19,7 +19,7 @@ DEATH = "the process that drives it was ended by signal 9"
 
 MEANINGS = [
     (FOREIGN, Exit(code=0), SAVED, Completed("so far")),
-    (FOREIGN, Exit(code=0), ASKS, Failed("exit code 0")),
+    (FOREIGN, Exit(code=0), ASKS, Waits()),  # what its tools asked is open
     (FOREIGN, Exit(code=10), ASKS, Waits()),
     (FOREIGN, Exit(code=10), SETTLED, Waits()),
     (FOREIGN, Exit(code=10), SAVED, Failed("so far")),
