@@ -4,6 +4,10 @@ What an agent, a repository or a web page may put into a call.
 """
 # ruff: noqa: RUF001 -- to mislead is what these characters are here for
 
+import re
+
+# Between people, where it makes one picture of them
+JOINER = re.compile("(?<=[👦-👩👴-👶🧑-🧓🏻-🏿🌾-🫿])\u200d(?=[🌾-🫿])")
 ESC, BEL, ST, CSI8, OSC8BIT, DCS8, ST8 = "\x1b", "\x07", "\x1b\\", "\x9b", "\x9d", "\x90", "\x9c"
 
 

@@ -29,7 +29,7 @@ from adjourn.core.text.render import (
     visible,
     width,
 )
-from tests.hostile import HOSTILE, HOSTILE_WORDS, LARGE, MARKS
+from tests.hostile import HOSTILE, HOSTILE_WORDS, JOINER, LARGE, MARKS
 from tests.needs import needs
 
 SMALL_AND_HEADS = [text[:10_000] for text in HOSTILE]
@@ -300,7 +300,6 @@ WIDE = "，：；？！\u0e33"
 MARKED_SCRIPTS = re.compile("[\u0900-\u0963\u0e00-\u0e4e]")
 SET_FROM_THE_RIGHT = re.compile("[\u05d0-\u05ea\u0621-\u064a\u067e\u0686\u0698\u06a9\u06af\u06cc]")
 NUMBER = re.compile("[٠-٩]*[٢-٤٦][٠-٩]*|[۰-۹]*[۲-۴۶][۰-۹]*|[०-९]*[१२५-९][०-९]*|[๐-๙]*[๑-๙][๐-๙]*")
-JOINER = re.compile("(?<=[👦-👩👴-👶🧑-🧓🏻-🏿🌾-🫿])\u200d(?=[🌾-🫿])")
 
 
 def assert_plain(shown: str) -> None:

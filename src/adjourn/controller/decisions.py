@@ -501,8 +501,10 @@ def _ask_named(view: View, text: str) -> str:
     """Return the ask that is named; a task stands for its ask if exactly one is open."""
     require_named(text)
     found = view.asks_like(text) if text else []
-    tasks = view.tasks_like(text.partition(".")[0]) if text and not found else []
-    if len(tasks) == 1 and len(text) >= ENOUGH:
+    # Of a run's or a call's name, what stands before the dot names the task
+    task = text.partition(".")[0]
+    tasks = view.tasks_like(task) if len(task) >= ENOUGH and not found else []
+    if len(tasks) == 1:
         asks = [ask.id for ask in view.open_asks_of(tasks[0])]
         if len(asks) == 1:
             return asks[0]
