@@ -33,6 +33,7 @@ from tests.programs import program
 PICTURES = Path(__file__).resolve().parent / "pictures"
 COLUMNS, LINES = 80, 200
 SECONDS = 120
+HOME = b"/home/anna"  # in the place of the temporary directory
 
 # One palette for light and dark pages: the picture brings its own background.
 BACKGROUND, FOREGROUND = "#16181d", "#d7dae0"
@@ -87,7 +88,7 @@ class Terminal:
         os.close(theirs)
         with contextlib.suppress(OSError):  # the last program has closed the terminal
             while piece := os.read(ours, 65536):
-                self._stream.feed(piece)
+                self._stream.feed(piece.replace(os.fsencode(self.place.parent), HOME))
         process.wait(SECONDS)
         os.close(ours)
 
@@ -169,7 +170,7 @@ def draw_claude(terminal: Terminal) -> None:
             "ADJOURN_CLAUDE": program("claude"),
         }
         terminal.type('adjourn run --runner claude "Open port 443 in staging"')
-        terminal.type(f"adjourn approve {terminal.first_ask()}")
+        terminal.type(f"adjourn approve {terminal.first_ask()} --resume")
 
 
 SCENES: dict[str, Callable[[Terminal], None]] = {
@@ -180,7 +181,7 @@ SCENES: dict[str, Callable[[Terminal], None]] = {
 @contextlib.contextmanager
 def played(name: str) -> Iterator[list[list[Char]]]:
     """Play a scene in a directory of its own, and yield what the terminal shows."""
-    with tempfile.TemporaryDirectory(prefix="adjourn-picture-") as place:
+    with tempfile.TemporaryDirectory(prefix="anna-") as place:
         (Path(place) / "bin").mkdir()
         terminal = Terminal(Path(place))
         SCENES[name](terminal)

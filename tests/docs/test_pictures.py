@@ -1,0 +1,34 @@
+"""The pictures of the docs show what the program prints today."""
+
+import re
+
+import pytest
+
+from docs.pictures import PICTURES, SCENES, draw, played, shown_in
+from tests.programs import program
+
+LOOSE = (
+    (re.compile(r"\b[a-z2-7]{8}\b"), "<id>"),
+    (re.compile(r"\b[0-9a-f]{8,}\b"), "<digest>"),
+    (re.compile(r"\b\d+(?:\.\d+)?s\b"), "<span>"),
+    (re.compile(r"uid:\d+"), "uid:<number>"),
+)
+
+
+def loosened(row: str) -> str:
+    for pattern, word in LOOSE:
+        row = pattern.sub(word, row)
+    return row
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_a_picture_is_what_a_terminal_shows(name: str) -> None:
+    program("claude")
+    kept = (PICTURES / name).read_text()
+    with played(name) as rows:
+        drawn = draw(name, rows)
+    assert [loosened(row) for row in shown_in(drawn)] == [loosened(row) for row in shown_in(kept)]
+
+
+def test_every_picture_has_a_scene_and_every_scene_a_picture() -> None:
+    assert {path.name for path in PICTURES.glob("*.svg")} == set(SCENES)
