@@ -79,8 +79,10 @@ class DatabaseFile:
             return True
         if not self._has_known_pages(note, state):
             # A file without a log, or with one that another program began, is a database of its
-            # own: whether it lacks something is told by the trail.
-            if self._files.frames and state.salts == note.state.salts:
+            # own: whether it lacks something is told by the trail. A checkpoint that was killed
+            # leaves pages that the log has in a newer version: SQLite itself is asked then.
+            is_same_log = self._files.frames and state.salts == note.state.salts
+            if is_same_log and not note.is_checkpointing:
                 return True
             ((damage,),) = db.all("PRAGMA quick_check(1)")
             if damage != "ok":
