@@ -38,9 +38,11 @@ FORMS = OF_COMMANDS | OF_PLANS | OF_AGENTS
 def form_of(hint: str) -> str:
     """Return a hint with its values left out: the verb, what it names, and its options, each once."""
     _, *words = shlex.split(hint)
-    verb, named, *rest = [word for word in words if not word.startswith("--store=")]
-    if verb == "--store":
-        verb, named, *rest = rest
+    words = [word for word in words if not word.startswith("--store=")]
+    if "--store" in words:  # the same, about a store that was named
+        at = words.index("--store")
+        del words[at : at + 2]
+    verb, named, *rest = words
     assert named, hint
     options = list(dict.fromkeys(word.partition("=")[0] for word in rest if word.startswith("--")))
     return " ".join([verb, "ID", *(options or (["TEXT"] if rest else []))])

@@ -57,7 +57,7 @@ def test_nothing_of_a_batch_runs_before_a_person_has_decided_all_of_it(shell: Sh
     shell.adjourn("resume", task, "--approve", first, "--approve", second)
     assert lines(shell, "log") == ["one", "two"]
     again = shell.adjourn("resume", task, "--approve", first, expect=4)
-    assert "no call is pending" in again.err
+    assert "there is nothing to resume" in again.err
 
 
 def test_an_interrupted_call_ends_with_its_agent_and_leaves_nothing_behind(shell: Shell) -> None:

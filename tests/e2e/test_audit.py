@@ -14,7 +14,7 @@ from adjourn.wiring.controller import open_controller
 from tests.e2e.shell import Document, Shell
 from tests.e2e.signer import waiting
 from tests.e2e.terminal import Terminal
-from tests.hostile import HOSTILE
+from tests.hostile import HOSTILE, JOINER
 
 
 def receipts(shell: Shell, *words: str) -> list[str]:
@@ -188,7 +188,7 @@ def test_no_hostile_string_gets_through_a_csv_and_all_come_back_from_json_lines(
     assert len(rows) == len(words) + 2
     for row in rows[1:]:
         assert all(not cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in row)
-        assert all(letter.isprintable() for cell in row for letter in cell)
+        assert all(JOINER.sub("", cell).isprintable() for cell in row)
     assert len({row[4] for row in rows[2:]}) == len(set(words))
     exported = shell.adjourn("audit", "export").out
     assert exported.isascii()
