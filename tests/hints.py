@@ -19,6 +19,8 @@ OF_COMMANDS = frozenset(
 )
 # By tests/plans, which execute what `plan show` says
 OF_PLANS = frozenset({"execute ID"})
+# By tests/e2e/test_foreign_resume.py
+OF_FOREIGN_AGENTS = frozenset({"-c ID --approve-all"})
 # By tests/agent/test_faults.py, test_decisions.py and, where a thread was not saved yet,
 # tests/codex/test_fake.py
 OF_AGENTS = frozenset(
@@ -32,7 +34,7 @@ OF_AGENTS = frozenset(
         "-c ID --max-tokens --max-cost",
     }
 )
-FORMS = OF_COMMANDS | OF_PLANS | OF_AGENTS
+FORMS = OF_COMMANDS | OF_PLANS | OF_FOREIGN_AGENTS | OF_AGENTS
 
 
 def form_of(hint: str) -> str:
