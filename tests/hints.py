@@ -34,6 +34,7 @@ OF_AGENTS = frozenset(
         "-c ID --max-tokens --max-cost",
     }
 )
+WITHOUT_VALUE = frozenset({"--approve-all", "--reject-all"})
 FORMS = OF_COMMANDS | OF_PLANS | OF_FOREIGN_AGENTS | OF_AGENTS
 
 
@@ -46,8 +47,16 @@ def form_of(hint: str) -> str:
         del words[at : at + 2]
     verb, named, *rest = words
     assert named, hint
-    options = list(dict.fromkeys(word.partition("=")[0] for word in rest if word.startswith("--")))
-    return " ".join([verb, "ID", *(options or (["TEXT"] if rest else []))])
+    options: dict[str, None] = {}
+    words = iter(rest)
+    for word in words:
+        if word == "--" or not word.startswith("--"):
+            options["TEXT"] = None
+            break
+        options[word] = None
+        if word not in WITHOUT_VALUE:
+            next(words)
+    return " ".join([verb, "ID", *options])
 
 
 def hints_in(document: Any) -> Iterator[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.shell import Shell
 from tests.e2e.terminal import Terminal
-from tests.hostile import HOSTILE_WORDS
+from tests.hostile import HOSTILE_WORDS, JOINER
 
 BATCH = 60
 BATCHES = [HOSTILE_WORDS[start : start + BATCH] for start in range(0, len(HOSTILE_WORDS), BATCH)]
@@ -40,7 +40,7 @@ def test_the_tool_gets_exactly_the_bytes_and_nobody_is_fooled(shell: Shell, numb
         shell.adjourn("runs", ask["task_id"]),
     ]
     for done in outputs:
-        assert not RAW.search(done.out + done.err), done.words
+        assert not RAW.search(JOINER.sub("", done.out + done.err)), done.words
     for line in shell.lines("record"):
         assert json.loads(line)["argv"] == [word.hex() for word in words]
     assert len(shell.lines("record")) == 2
@@ -84,9 +84,9 @@ def test_no_surface_hands_on_what_a_terminal_would_obey(shell: Shell, number: in
         shell.adjourn("notify", "--flush"),
     ]
     for done in outputs:
-        assert not RAW.search(done.out + done.err), done.words
+        assert not RAW.search(JOINER.sub("", done.out + done.err)), done.words
     for path in (shell.place / "told", shell.store / "session" / "pause.json"):
-        assert not RAW.search(path.read_text()), path
+        assert not RAW.search(JOINER.sub("", path.read_text())), path
     whole = outputs[3].doc["pause_reason"]["pending_tool_calls"][0]["arguments"]["argv"][1:]
     assert [word for word in whole if isinstance(word, str)] == [
         text for text, word in zip(texts, words, strict=True) if text.encode() == word
@@ -120,7 +120,7 @@ def test_a_terminal_shows_every_hostile_word_before_it_is_approved(
     ) as person:
         person.sees("Approve it so?")
         assert b"\x1b" not in person.raw
-        assert not RAW.search(person.raw.decode().replace("\r\n", "\n"))
+        assert not RAW.search(JOINER.sub("", person.raw.decode().replace("\r\n", "\n")))
         shown = "\n".join(person.lines)
         rows = [int(found) for found in re.findall(r'^ +(\d+)  "', shown, re.MULTILINE)]
         assert rows == list(range(len(words) + 1))[-len(rows) :]
@@ -169,14 +169,14 @@ def test_a_question_cannot_look_like_anything_else(shell: Shell) -> None:
     )
     (shell.place / "question").write_text(question)
     paused = shell.adjourn("run", "--", script, expect=10)
-    assert not RAW.search(paused.out)
+    assert not RAW.search(JOINER.sub("", paused.out))
     forged = [line for line in paused.out.splitlines() if line.startswith("Approve with")]
     assert forged == []
-    assert not RAW.search(shell.adjourn("inbox").out)
+    assert not RAW.search(JOINER.sub("", shell.adjourn("inbox").out))
     (ask,) = shell.inbox()
     assert ask["prompt"] == question
     told = shell.adjourn("answer", ask["id"], "no\x1b[31m", expect=2)
-    assert not RAW.search(told.err)
+    assert not RAW.search(JOINER.sub("", told.err))
 
 
 def test_many_arguments_of_two_megabytes_together_go_through(shell: Shell) -> None:

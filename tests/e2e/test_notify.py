@@ -249,7 +249,6 @@ BAD = {
     '[[notify]]\ncommand = ["a"]\nwebhook = "https://a/"\n': "`command` or `webhook`, and not both",
     '[[notify]]\non = ["pause"]\n': "`command` or `webhook`, and not both",
     '[[notify]]\ncommand = ["a"]\non = ["lunch"]\n': "`on`: invalid enum value 'lunch'",
-    '[[notify]]\ncommand = ["a"]\non = []\n': "`on` is empty",
     '[[notify]]\ncommand = ["a"]\ntimeout = 0\n': "`timeout` must be above 0",
     '[[notify]]\ncommand = ["a"]\ntimeout = nan\n': "`timeout` must be above 0",
     '[[notify]]\ncommand = ["a"]\nname = "../x"\n': "`name` must be",

@@ -74,6 +74,8 @@ def test_explain_says_the_same_to_machines(shell: Shell) -> None:
     ).doc
     assert found["action"] == "prompt"
     assert found["terms"] == {
+        "approvals": 1,
+        "approvers": None,
         "approver": "any",
         "not_requester": True,
         "signed": False,

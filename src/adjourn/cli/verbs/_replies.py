@@ -44,14 +44,6 @@ def reply_to(
         raise Misuse(
             "--save decides nothing yet, so --resume cannot follow", way_out="adjourn decide"
         )
-    texts = read_ids(ids)
-    decisions = _open_where_they_are(session, verb, texts)
-    is_edited, is_signed = bool(how.in_editor or how.sets), bool(how.sign or how.save)
-    # Only what is edited or signed needs more than decisions do
-    controller = session.open_controller() if is_edited or is_signed else None
-    decisions = controller.decisions if controller else decisions
-    by = session.principal(decisions)
-    decisions.authorise(by, verb)
     if how.override is not None and (len(ids) != 1 or "-" in ids):
         raise Misuse(
             "--override goes with one ask, named on the command line",
@@ -62,6 +54,14 @@ def reply_to(
             "--digest goes with one ask, named on the command line",
             way_out="adjourn approve ASK --digest HEX",
         )
+    texts = read_ids(ids)
+    decisions = _open_where_they_are(session, verb, texts)
+    is_edited, is_signed = bool(how.in_editor or how.sets), bool(how.sign or how.save)
+    # Only what is edited or signed needs more than decisions do
+    controller = session.open_controller() if is_edited or is_signed else None
+    decisions = controller.decisions if controller else decisions
+    by = session.principal(decisions)
+    decisions.authorise(by, verb)
     found = decisions.find_asks(texts)
 
     shown = session.row_digests  # what a row showed is what is approved
