@@ -15,6 +15,9 @@ RECORD = {
     "updated_at",
 }
 SOMETIMES = {
+    "ended_at",
+    "plan",
+    "plan_task_id",
     *(
         "provider_session_ref",
         "paused_at",
@@ -147,7 +150,8 @@ def test_runs_shows_how_each_came_from_another(shell: Shell) -> None:
     task = shell.paused(shell.agent("approved.sh"))["task_id"]
     shell.adjourn("restart", task, expect=10)
     text = shell.adjourn("runs", task).out
-    head, one, two = text.splitlines()
+    head, one, two, *total = text.splitlines()
+    assert total[-1].startswith("In all: worked ")
     assert head.split() == ["RUN", "STATE", "STARTED", "TOOK", "EXIT", "RESUMABLE", "NOTE"]
     assert "superseded by run 2" in one
     assert "restart of run 1" in two
