@@ -6,6 +6,7 @@ import click
 
 from adjourn.cli.app import cli
 from tests.e2e.shell import Done, Shell
+from tests.needs import needs
 
 # By verb, in an order in which what one needs another has left. {task} and {ask} are a command that waits to be
 # approved, {other} and {reject} another one, {asking} and {question} one with a question.
@@ -52,6 +53,12 @@ WORDS: dict[str, tuple[str, ...]] = {
     "store roles": ("store roles",),
     "demo": ("demo",),
     "completion": ("completion bash",),
+    "delegate add": ("delegate add agent:lead {task}",),
+    "delegate list": ("delegate list",),
+    "delegate revoke": ("delegate revoke 1",),
+    "setup": ("setup claude", "setup codex --undo"),
+    "mcp": ("mcp",),
+    "watch": ("watch",),
 }
 
 
@@ -72,7 +79,12 @@ def try_verbs(shell: Shell, names: dict[str, str], *, only: frozenset[str] | Non
     said: list[str] = []
     for verb, lines in WORDS.items():
         for line in lines if only is None or verb in only else ():
-            done: Done = shell.adjourn(*line.format_map(names).split(), expect=None)
+            words = line.format_map(names).split()
+            if verb == "watch":  # it goes on until somebody ends it
+                words = ["timeout", "--signal=INT", "2", needs("adjourn"), *words]
+                done: Done = shell.run(*words, expect=None)
+            else:
+                done = shell.adjourn(*words, expect=None)
             report = f"{line}: {done.out}{done.err}"
             assert "Traceback" not in done.err, report
             assert "a defect in adjourn" not in done.out + done.err, report

@@ -14,7 +14,7 @@ import msgspec
 
 from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
-from adjourn.cli.terminal import print_exactly
+from adjourn.cli.terminal import print_exactly, print_warning
 from adjourn.controller.controller import Controller
 from adjourn.core import exits
 from adjourn.core.errors import (
@@ -68,7 +68,12 @@ def supervising(session: Session) -> Generator[tuple[Controller, Supervisor], No
     controller, supervisor = open_supervisor(session.root)
 
     def warn(run: Run, why: str) -> None:
-        session.warn(f"adjourn: run {run.id} is held back: {prose(why)}; nothing of it is lost")
+        said = f"adjourn: run {run.id} is held back: "
+        try:
+            session.warn(f"{said}{prose(why)}; nothing of it is lost")
+        except OSError as error:
+            # No descriptor is left to load what takes secrets out of the reason
+            print_warning(f"{said}{os.strerror(error.errno or 0)}; nothing of it is lost")
 
     supervisor.on_shortage = warn
     try:

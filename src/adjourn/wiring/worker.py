@@ -11,7 +11,7 @@ from adjourn.stores.sqlite.directory import DATABASE
 from adjourn.stores.sqlite.store import SqliteStore
 from adjourn.supervision.supervisor import Supervisor
 from adjourn.supervision.worker import Log, Worker
-from adjourn.system.machine import now
+from adjourn.system.machine import is_shortage, now
 from adjourn.views.block import CommandWriter
 from adjourn.wiring.authority import place_if_any
 from adjourn.wiring.supervisor import open_supervising
@@ -45,7 +45,13 @@ def open_worker(
         if _identity(root) != known:
             raise StoreProblem(f"{root} was removed or replaced", way_out="adjourn worker")
         if isinstance(controller.store, SqliteStore):
-            controller.store.require_in_place()
+            try:
+                controller.store.require_in_place()
+            except StoreProblem as error:
+                reason = error.__cause__
+                if not (isinstance(reason, OSError) and is_shortage(reason.errno)):
+                    raise
+                # The machine has nothing to look with just now; the next round looks again
 
     worker = Worker(
         controller,
