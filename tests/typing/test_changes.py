@@ -11,7 +11,7 @@ import pytest
 
 from adjourn.controller.changes import AskChanges, CallChanges, RunChanges, TaskChanges
 from adjourn.controller.transaction import Transaction
-from adjourn.core.ask import Ask, AskFields
+from adjourn.core.ask import ApprovalAsk, Ask
 from adjourn.core.call import Call
 from adjourn.core.states import CallMove, TaskState
 from adjourn.core.task import Run, Task
@@ -35,7 +35,7 @@ def as_the_controller_writes_it(
 
 @pytest.mark.parametrize(
     ("changes", "record"),
-    [(TaskChanges, Task), (RunChanges, Run), (CallChanges, Call), (AskChanges, AskFields)],
+    [(TaskChanges, Task), (RunChanges, Run), (CallChanges, Call), (AskChanges, ApprovalAsk)],
 )
 def test_what_may_change_is_a_field_of_its_record(
     changes: type, record: type[msgspec.Struct]

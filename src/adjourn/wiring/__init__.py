@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from adjourn.controller.context import Context
 from adjourn.controller.decisions import Decisions
-from adjourn.core.errors import Misuse, StoreProblem
+from adjourn.core.errors import AdjournError, Misuse, StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.process import supervisors
@@ -180,7 +180,10 @@ def name_of_store(root: str) -> str:
     # Needs an optional package
     from adjourn.wiring.shared import named
 
-    return named(root)
+    try:
+        return named(root)
+    except AdjournError:  # its address cannot be read, or is not followed
+        return root
 
 
 def _find_runner(name: str) -> "Runner":

@@ -15,7 +15,6 @@ import msgspec
 
 from adjourn.core.errors import AdjournError
 from adjourn.settings.find_store import is_shared
-from adjourn.stores.sqlite.deleted import StoreFate, known_stores
 from adjourn.system.files import private_directory, write_whole
 from adjourn.system.machine import state_directory
 
@@ -58,6 +57,9 @@ def registered_stores() -> list[str]:
 
     One that was moved is known again as soon as something is written to it.
     """
+    # A command on a database does without SQLite
+    from adjourn.stores.sqlite.deleted import StoreFate, known_stores
+
     state = state_directory(os.environ)
     roots = [known.path for known in known_stores(state) if known.fate is StoreFate.THERE]
     folder = os.path.join(state, "stores")
