@@ -48,14 +48,14 @@ def form_of(hint: str) -> str:
     verb, named, *rest = words
     assert named, hint
     options: dict[str, None] = {}
-    words = iter(rest)
-    for word in words:
+    following = iter(rest)
+    for word in following:
         if word == "--" or not word.startswith("--"):
             options["TEXT"] = None
             break
         options[word] = None
         if word not in WITHOUT_VALUE:
-            next(words)
+            next(following)
     return " ".join([verb, "ID", *options])
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from docs.pictures import PICTURES, SCENES, draw, played, shown_in
+from docs.draw import PICTURES, SCENES, draw, played, shown_in
 from tests.programs import program
 
 LOOSE = (
