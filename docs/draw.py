@@ -33,7 +33,7 @@ from tests.programs import program
 PICTURES = Path(__file__).resolve().parent / "pictures"
 COLUMNS, LINES = 80, 200
 SECONDS = 120
-HOME = b"/home/anna"  # in the place of the temporary directory
+HOME = b"/srv/anna"  # in the place of the temporary directory
 
 # One palette for light and dark pages: the picture brings its own background.
 BACKGROUND, FOREGROUND = "#16181d", "#d7dae0"
