@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -137,10 +138,15 @@ def test_who_is_told_to_stop_leaves_in_time_although_a_shim_is_stopped_at_its_ga
     shell: Shell, stop: Stop
 ) -> None:
     """The supervisor is held until its shim stands at the gate; then it is told to stop."""
-    (task,) = approved(shell, 1, *COMMAND)
-    process = shell.start("resume", task)
-    (server,) = wait_for_children(process, lambda: fork_servers_of(process.pid))
-    os.kill(server, signal.SIGSTOP)
+    while True:
+        (task,) = approved(shell, 1, *COMMAND)
+        process = shell.start("resume", task)
+        (server,) = wait_for_children(process, partial(fork_servers_of, process.pid))
+        os.kill(server, signal.SIGSTOP)
+        if not (shell.store / "runs" / f"{task}.2").exists():
+            break
+        os.kill(server, signal.SIGCONT)  # it was asked for the shim before: the next one
+        process.communicate(timeout=30)
     until((shell.store / "runs" / f"{task}.2").exists, what="its shim is wanted")
     os.kill(process.pid, signal.SIGSTOP)
     os.kill(server, signal.SIGCONT)
@@ -154,11 +160,11 @@ def test_who_is_told_to_stop_leaves_in_time_although_a_shim_is_stopped_at_its_ga
     assert process.returncode == 10, err
     assert f"adjourn resume {task}" in out.decode()
     assert states(shell, [task]) == ["paused"]
-    assert shell.lines("effects") == []
+    assert task not in shell.lines("effects")
     shell.adjourn("resume", task, expect=10)  # an approval of what was stopped is spent
     shell.adjourn("approve", shell.inbox()[0]["id"])
     shell.adjourn("resume", task)
-    assert shell.lines("effects") == [task]
+    assert shell.lines("effects").count(task) == 1
 
 
 @pytest.mark.one_machine("what is stopped is a process of this machine")
