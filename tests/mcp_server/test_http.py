@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from mcp.client.client import Client
 
+from adjourn.mcp_server.launch import Launcher
 from tests.e2e.shell import Shell
 
 
@@ -46,6 +47,14 @@ def test_a_parent_supervises_over_http(url: str, shell: Shell) -> None:
     assert waited.headers["content-type"].startswith("text/event-stream")
     assert '"status":"Completed"' in waited.text
     assert shell.lines("effects") == ["done with approved"]
+
+
+def test_a_supervisor_outlives_the_server_that_started_it(shell: Shell) -> None:
+    """Nobody lets go of a process that runs: Python would complain, and it would stay a zombie."""
+    shell.adjourn("run", "--", "true")  # makes the store
+    launch = Launcher(str(shell.store)).start("default", slot="-")
+    del launch
+    gc.collect()  # a complaint would fail this test
 
 
 def test_what_is_no_request_of_a_known_client_is_refused(url: str) -> None:

@@ -7,6 +7,10 @@ from adjourn.system.machine import AGENT_SECRET, KEY, store_key
 from adjourn.wiring import has_worker
 from adjourn.wiring.own_program import own_environment, own_python
 
+# Supervisors of this process that may still run. They outlive the server of one client, so they
+# are kept here until somebody has seen them leave.
+_supervisors: set["subprocess.Popen[bytes]"] = set()
+
 
 class Launch:
     """A supervisor that was started before its task was committed.
@@ -40,7 +44,6 @@ class Launcher:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, pool: str, *, slot: str | None = None, task_id: str = "") -> Launch | None:
         """Start a supervisor for the task that will have a slot, or for one that is there."""
@@ -61,9 +64,11 @@ class Launcher:
             cwd="/",
             start_new_session=True,  # a host may kill our whole process group
         )
-        self._processes.append(process)
+        _supervisors.add(process)
         return Launch(process)
 
     def reap(self) -> None:
         """Let go of supervisors that have left."""
-        self._processes = [each for each in self._processes if each.poll() is None]
+        for process in list(_supervisors):  # two clients may do this at once
+            if process.poll() is not None:
+                _supervisors.discard(process)
