@@ -19,6 +19,8 @@ from adjourn.hub import Hub
 from adjourn.settings.config import open_redactor
 from adjourn.views.block import CommandWriter
 from adjourn.web.feed import Feed
+from adjourn.web.metrics import Metrics
+from adjourn.web.supervisors import Supervisors
 from adjourn.wiring.controller import open_controller
 
 T = TypeVar("T")
@@ -49,6 +51,9 @@ class Site:
         self.feed = Feed(self.hub, self._read_events)
         self.stopping = asyncio.Event()  # streams and waits end when it is set
         self.redactor: Redactor = open_redactor()
+        self.supervisors = Supervisors(root)
+        self.metrics = Metrics()
+        self.closing: list[Callable[[], object]] = []  # what else ends with the server
         self._local = threading.local()
         self._opened: list[Controller] = []
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="adjourn web")
@@ -65,6 +70,8 @@ class Site:
 
     def close(self) -> None:
         """Let go of the store, once nothing uses it any more."""
+        for end in self.closing:
+            end()
         self.hub.close()
         self._threads.shutdown(wait=True)
         for controller in self._opened:
