@@ -93,7 +93,7 @@ SELECT adjourn.restrict(function_name, who) FROM (VALUES
     ('make_queue_functions', ''), ('check_queue', '')
 ) AS granted (function_name, who);
 -- What only reads runs as whoever calls it.
-GRANT EXECUTE ON FUNCTION adjourn.queue_of (text), adjourn.lease_end (text, uuid), adjourn.tasks_named (text[], text[])
+GRANT EXECUTE ON FUNCTION adjourn.queue_of (text), adjourn.lease_end (text, uuid), adjourn.tasks_named (text[], text[]), adjourn.field (bytea, text)
 TO adjourn_agent, adjourn_approver, adjourn_worker;
 
 -- --- rows -----------------------------------------------------------------------------------------------------------------
