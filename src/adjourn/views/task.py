@@ -26,7 +26,7 @@ from adjourn.core.edit.edit import difference
 from adjourn.core.policy.commands import steps_of
 from adjourn.core.policy.judgement import SAYS_NEVER
 from adjourn.core.policy.locations import uncovered
-from adjourn.core.policy.opening import unpinned
+from adjourn.core.policy.opening import differences, unpinned
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.text.render import WHOLE, Cut, argv_lines, prose, shortened, visible
@@ -50,10 +50,10 @@ from adjourn.views.block import (
     state_role,
 )
 from adjourn.views.call import call_blocks, unmade_blocks, unmade_words
+from adjourn.views.file_change import difference_lines, role_of_line
 
 _INDENT = "  "
 _MARGIN = 4  # columns that an agent's words leave free
-_MOST_LINES = 40  # of what differs between two calls
 _NEVER_COVERED = (
     "files that its program opens itself",
     "directory contents",
@@ -214,7 +214,7 @@ def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
     call = scene.call_of(ask)
     if call is not None:
         blocks += _why_blocks(scene.why.get(ask.id, NO_REASON), cut=cut)
-        blocks += call_blocks(call, cut=cut)
+        blocks += call_blocks(call, cut=cut, copies=scene.copies.get(ask.id))
         original = scene.original_of(ask) if ask.is_open else None
         if original is not None:  # somebody edited it, and others still have to approve that
             blocks += edit_blocks(call, original, cut=cut)
@@ -264,10 +264,10 @@ def edit_blocks(call: Call, original: bytes, *, cut: Cut) -> list[Block]:
 
 def difference_blocks(changes: list[str], *, indent: str, cut: Cut) -> list[Block]:
     """Lay out the lines that two calls differ in, and say how many are left out."""
-    shown = changes if cut == WHOLE else changes[:_MOST_LINES]
-    blocks: list[Block] = [line(indent, Span(text, _role_of_change(text))) for text in shown]
+    shown = changes[: cut.lines]
+    blocks: list[Block] = [line(indent, Span(text, role_of_line(text))) for text in shown]
     if rest := len(changes) - len(shown):
-        blocks.append(line(f"{indent}… {rest:,} more lines; {cut.rest}"))
+        blocks.append(line(f"{indent}… {rest:,} more lines. The rest: {cut.rest}"))
     return blocks
 
 
@@ -318,7 +318,7 @@ def _details(ask: Ask, scene: Scene, *, now: int) -> Iterator[str]:
 def _limits_of_approval(call: Call, *, workspace: str) -> Iterator[str]:
     """Say what an approval of a call does not hold fast."""
     arguments = arguments_of(call.body)
-    files = command_of(call.body).files if call.tool == COMMAND else files_of(call.body)
+    files = _files_of(call)
     if left := unpinned(files):
         yield (
             f"not pinned: {', '.join(map(visible, left))}: checked right before the start, then"
@@ -337,19 +337,32 @@ def _replaced_blocks(ask: ApprovalAsk, scene: Scene, *, cut: Cut) -> Iterable[Bl
     if old.tool != new.tool:
         return [line(f"    the tool was {visible(old.tool)}")]
     changes = difference(new.tool, old.body, new.body)
-    return difference_blocks(changes, indent="    ", cut=cut) or [
-        line("    the call is the same; its terms are stricter")
-    ]
+    words = [text for text in changes if not text.startswith("  file ")]
+    blocks = difference_blocks(words, indent="    ", cut=cut)
+    was, is_now = _files_of(old), _files_of(new)
+    texts = (scene.copies.get(ask.replaces or "", {}), scene.copies.get(ask.id, {}))
+    for path in sorted({*was, *is_now}):
+        if was.get(path) == is_now.get(path):
+            continue
+        shown = visible(path)
+        before, after = (each.get(path) for each in texts)
+        # Only what was hashed is called changed; all else says by itself what became of it
+        is_changed = all(each.get(path, "").startswith("sha256:") for each in (was, is_now))
+        if cut == WHOLE or not is_changed:
+            told = differences(
+                *({path: each[path]} if path in each else {} for each in (was, is_now))
+            )
+            blocks += lines([f"    file {prose(each)}" for each in told])
+        if before is not None and after is not None:
+            blocks.append(line(f"    {shown} changed:"))
+            blocks += difference_blocks(difference_lines(before, after), indent="    ", cut=cut)
+        elif is_changed:
+            blocks.append(line(f"    {shown} changed; no copy kept"))
+    return blocks or [line("    the call is the same; its terms are stricter")]
 
 
-def _role_of_change(text: str) -> Role:
-    match text[:2]:
-        case "+ ":
-            return "added"
-        case "- ":
-            return "removed"
-        case _:
-            return "plain"
+def _files_of(call: Call) -> dict[str, str]:
+    return command_of(call.body).files if call.tool == COMMAND else files_of(call.body)
 
 
 def task_blocks(scene: Scene, commands: CommandWriter, *, now: int, cut: Cut) -> list[Block]:
