@@ -15,7 +15,8 @@ def pasted_line(argv: Sequence[str]) -> str | None:
     or like something else, and where it is too long to be read at once.
     """
     text = command_line(argv)
-    is_readable = all(argv) and all(map(_is_plain, argv)) and _is_plain(text)
+    is_whole = all(word and word.strip() == word for word in argv)
+    is_readable = is_whole and all(map(_is_plain, argv)) and _is_plain(text)
     return f"$ {text}" if is_readable else None
 
 
