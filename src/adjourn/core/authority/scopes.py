@@ -94,6 +94,7 @@ SCOPES = {
     "accept": Scope.ADMIN,
     "setup": Scope.ADMIN,
     "delegate": Scope.ADMIN,
+    "users": Scope.ADMIN,
 }
 """Every verb that changes something; one that is not here nobody may use."""
 
