@@ -54,6 +54,7 @@ VERBS = {
     "setup": "Make adjourn known to a host that speaks MCP: claude or codex.",
     "users": "Add, list and remove those who may log in to the web inbox.",
     "delegate": "Let an agent decide for a task that it did not start.",
+    "serve": "Serve the HTTP API, the pages and MCP.",
     "mcp": "Serve MCP on stdin and stdout, for a parent agent.",
     "config": "Show what the built-in agent is set to, and by what.",
     "notify": "Say who is told of pauses, decisions and endings, and tell them.",

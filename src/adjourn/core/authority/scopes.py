@@ -95,6 +95,8 @@ SCOPES = {
     "setup": Scope.ADMIN,
     "delegate": Scope.ADMIN,
     "users": Scope.ADMIN,
+    "serve": Scope.ADMIN,
+    "tokens": Scope.ADMIN,
 }
 """Every verb that changes something; one that is not here nobody may use."""
 
