@@ -141,10 +141,21 @@ def _made_directory() -> str:
     return private_directory(_directory())
 
 
+_last_read: dict[tuple[str, int, int, int], _Kept] = {}  # every request looks its session up
+
+
 def _read() -> _Kept:
+    path = os.path.join(_directory(), _FILE)
     try:
-        with open(os.path.join(_directory(), _FILE), "rb") as file:
-            return msgspec.json.decode(file.read(), type=_Kept)
+        with open(path, "rb") as file:
+            found = os.fstat(file.fileno())
+            version = path, found.st_ino, found.st_mtime_ns, found.st_size
+            kept = _last_read.get(version)
+            if kept is None:
+                kept = msgspec.json.decode(file.read(), type=_Kept)
+                _last_read.clear()
+                _last_read[version] = kept
+            return kept
     except FileNotFoundError:
         return _Kept()
     except msgspec.MsgspecError:  # nobody is logged in any more, and everybody can log in again

@@ -81,9 +81,14 @@ def change_users(change: Callable[[tuple[WebUser, ...]], tuple[WebUser, ...]]) -
         write_whole(os.path.join(directory, _FILE), content + b"\n")
 
 
+def is_user_name(name: str) -> bool:
+    """Return whether a user may be called so."""
+    return bool(_NAME.fullmatch(name))
+
+
 def add_user(name: str, scopes: tuple[Scope, ...], *, at: str) -> WebUser:
     """Add a user, or raise Misuse where the name is none or is taken."""
-    if not _NAME.fullmatch(name):
+    if not is_user_name(name):
         raise Misuse(
             f"{name!r} is not a name: lower-case letters a to z, digits, `.`, `_` and `-`",
             way_out="adjourn users add anna",
@@ -92,9 +97,7 @@ def add_user(name: str, scopes: tuple[Scope, ...], *, at: str) -> WebUser:
 
     def change(users: tuple[WebUser, ...]) -> tuple[WebUser, ...]:
         if any(user.name == name for user in users):
-            raise Misuse(
-                f"there is a user {name} already", way_out=f"adjourn users link {name}"
-            )
+            raise Misuse(f"there is a user {name} already", way_out=f"adjourn users link {name}")
         return (*users, made)
 
     change_users(change)
