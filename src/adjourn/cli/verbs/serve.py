@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -14,6 +14,9 @@ from adjourn.core.errors import Misuse, NotAllowed
 from adjourn.core.text.when import stamp
 from adjourn.process.ancestry import enclosing_run
 from adjourn.system.machine import now
+
+if TYPE_CHECKING:  # it needs an optional package
+    from adjourn.web.serve import Listen
 
 
 class Given(TypedDict):
@@ -90,10 +93,12 @@ def command(session: Session, **given: Unpack[Given]) -> int:
     return 0
 
 
-def _tell_ready(session: Session, public_url: str, bound: object) -> None:
+def _tell_ready(session: Session, public_url: str, bound: "Listen") -> None:
     """Say where it is served, and to a terminal by which link a person logs in, once."""
     from adjourn.settings.web_sessions import make_link, note_url
 
+    if public_url.endswith(":0"):  # any port that was free
+        public_url = f"{public_url.removesuffix(':0')}:{bound.port}"
     session.warn(f"adjourn: serving {public_url} on {bound}")
     note_url(public_url)
     if sys.stderr.isatty():
