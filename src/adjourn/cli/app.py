@@ -52,6 +52,7 @@ VERBS = {
     "rules": "List, add and revoke always-allow rules.",
     "worker": "Take ready tasks and run them; a decision starts its task at once.",
     "setup": "Make adjourn known to a host that speaks MCP: claude or codex.",
+    "users": "Add, list and remove those who may log in to the web inbox.",
     "delegate": "Let an agent decide for a task that it did not start.",
     "serve": "Serve the HTTP API, the pages and MCP.",
     "tokens": "Make, list and revoke tokens of the HTTP API.",

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import version
@@ -10,7 +10,6 @@ from typing import TypeVar, assert_never
 from urllib.parse import urlencode
 
 import msgspec
-from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
 from adjourn.controller.controller import Controller
@@ -115,11 +114,10 @@ def json_response(
     *,
     status: int = 200,
     headers: dict[str, str] | None = None,
-    background: BackgroundTask | None = None,
 ) -> Response:
     """Return a document as `--output json` prints it: with secrets taken out."""
     content = msgspec.json.encode(site.redactor.document(document))
-    return Response(content, status, headers, _JSON, background)
+    return Response(content, status, headers, _JSON)
 
 
 def ask_tag(ask: AskDoc) -> str:
@@ -260,7 +258,7 @@ async def reply(call: ApiCall[None, AnyReply]) -> Response:
         return document, ask_tag(document.asks[0])
 
     document, tag = await call.site.call(record)
-    return _recorded_response(call.site, document, headers={"ETag": tag})
+    return json_response(call.site, document, headers={"ETag": tag})
 
 
 async def reply_to_several(call: ApiCall[None, Replies]) -> Response:
@@ -281,7 +279,7 @@ async def reply_to_several(call: ApiCall[None, Replies]) -> Response:
                 replies.append(Reply(ask_id=name, verb=_verb_of(given)))
         return _recorded(controller, replies, by=call.by)
 
-    return _recorded_response(call.site, await call.site.call(record))
+    return json_response(call.site, await call.site.call(record))
 
 
 def _verb_of(given: AnyReply) -> Verb:
@@ -357,25 +355,6 @@ def _is_the_same(ask: Ask, given: Reply, *, by: Principal) -> bool:
     )
 
 
-def _recorded_response(
-    site: Site, document: RecordedDoc, headers: dict[str, str] | None = None
-) -> Response:
-    queued = [name for name, state in document.tasks.items() if state is TaskState.QUEUED]
-    return json_response(site, document, headers=headers, background=_going_on(site, queued))
-
-
-def _going_on(site: Site, task_ids: Iterable[str]) -> BackgroundTask | None:
-    """Return what starts queued tasks once the response was sent: nobody waits for a start."""
-    names = list(task_ids)
-    if not names:
-        return None
-
-    async def go_on() -> None:
-        await site.call(lambda controller: site.supervisors.go_on(controller, names))
-
-    return BackgroundTask(go_on)
-
-
 async def snooze(call: ApiCall[None, Snooze]) -> Response:
     """Hide an ask from the inbox until a moment; it expires when it would have expired."""
     until = _moment(call.body.until) if call.body.until is not None else None
@@ -408,15 +387,15 @@ def _moment(text: str) -> int:
 async def settle(call: ApiCall[None, Settle]) -> Response:
     """Say what became of a call that nobody saw end."""
 
-    def record(controller: Controller) -> tuple[Manifest, Task]:
+    def record(controller: Controller) -> Manifest:
         task_id, number = controller.tasks.find_call(call.name())
         try:
             task = controller.tasks.settle(task_id, number, call.body.verdict, by=call.by)
         except Misuse as error:
             raise Conflict(error.sentence, way_out=error.way_out) from None
-        return _manifest(controller, call.site, task), task
+        return _manifest(controller, call.site, task)
 
-    return await _moved(call.site, record)
+    return json_response(call.site, await call.site.call(record))
 
 
 # --- tasks ----------------------------------------------------------------------------------------
@@ -426,15 +405,6 @@ def _manifest(controller: Controller, site: Site, task: Task) -> Manifest:
     """Describe a task as `show` does."""
     whole = gather_task(controller, site.root, task, commands=site.commands, shows_all=False)
     return shown_task_doc(whole, site.commands)
-
-
-async def _moved(
-    site: Site, act: Callable[[Controller], tuple[Manifest, Task]], *, status: int = 200
-) -> Response:
-    """Move a task, return how it stands, and have it go on if it is queued now."""
-    document, task = await site.call(act)
-    queued = [task.id] if task.state is TaskState.QUEUED else []
-    return json_response(site, document, status=status, background=_going_on(site, queued))
 
 
 async def list_tasks(call: ApiCall[TasksQuery, None]) -> Response:
@@ -583,7 +553,7 @@ async def resume_task(call: ApiCall[None, Resume | None]) -> Response:
             way_out=f"GET {PREFIX}/tasks/{call.name()}",
         )
 
-    def resume(controller: Controller) -> tuple[Manifest, Task]:
+    def resume(controller: Controller) -> Manifest:
         task = _named_task(controller, call.name())
         controller.tasks.require_newest(call.name(), task)
         if task.spec.is_driven:
@@ -609,9 +579,9 @@ async def resume_task(call: ApiCall[None, Resume | None]) -> Response:
             moved = controller.tasks.resume(task.id, resumption, by=call.by, named=call.name())
         except Misuse as error:
             raise Conflict(error.sentence, way_out=error.way_out) from None
-        return _manifest(controller, call.site, moved), moved
+        return _manifest(controller, call.site, moved)
 
-    return await _moved(call.site, resume)
+    return json_response(call.site, await call.site.call(resume))
 
 
 def _named_task(controller: Controller, name: str) -> Task:
@@ -623,13 +593,13 @@ def _named_task(controller: Controller, name: str) -> Task:
 async def restart_task(call: ApiCall[None, None]) -> Response:
     """Run a task again from nothing; its history stays."""
 
-    def restart(controller: Controller) -> tuple[Manifest, Task]:
+    def restart(controller: Controller) -> Manifest:
         task = _named_task(controller, call.name())
         require_workspace(controller, task)
         moved = controller.tasks.restart(task.id, by=call.by, workspace=task.spec.workspace)
-        return _manifest(controller, call.site, moved), moved
+        return _manifest(controller, call.site, moved)
 
-    return await _moved(call.site, restart)
+    return json_response(call.site, await call.site.call(restart))
 
 
 async def pause_task(call: ApiCall[None, None]) -> Response:
@@ -645,14 +615,14 @@ async def cancel_task(call: ApiCall[None, None]) -> Response:
 async def _stop(
     call: ApiCall[None, None], method: Callable[[Controller], Callable[..., Task]]
 ) -> Response:
-    def stop(controller: Controller) -> tuple[Manifest, Task]:
+    def stop(controller: Controller) -> Manifest:
         task = _named_task(controller, call.name())
         stopped = method(controller)(task.id, by=call.by)
         if stopped.state is TaskState.RUNNING:
             interrupt_orphan(controller, stopped, root=call.site.root)
-        return _manifest(controller, call.site, stopped), stopped
+        return _manifest(controller, call.site, stopped)
 
-    return await _moved(call.site, stop)
+    return json_response(call.site, await call.site.call(stop))
 
 
 async def list_runs(call: ApiCall[None, None]) -> Response:

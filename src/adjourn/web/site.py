@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
@@ -52,6 +52,8 @@ class Site:
         self.stopping = asyncio.Event()  # streams and waits end when it is set
         self.redactor: Redactor = open_redactor()
         self.supervisors = Supervisors(root)
+        self.feed.watchers.append(self._start_queued)
+        self._starting: set[asyncio.Task[None]] = set()
         self.metrics = Metrics()
         self.closing: list[Callable[[], object]] = []  # what else ends with the server
         self._local = threading.local()
@@ -113,6 +115,19 @@ class Site:
         self._local.kept = identity, controller
         self._opened.append(controller)
         return controller
+
+    def _start_queued(self, events: Sequence[Happened]) -> None:
+        """Have the tasks go on that somebody queued through a server: by a form, a button, a reply.
+
+        Whoever decides does not wait for the start.
+        """
+        queued = self.supervisors.queued_in(events)
+        if queued:
+            going = asyncio.get_running_loop().create_task(
+                self.call(lambda controller: self.supervisors.go_on(controller, queued))
+            )
+            self._starting.add(going)
+            going.add_done_callback(self._starting.discard)
 
     async def _read_events(self, after: int, limit: int) -> list[Happened]:
         def read(controller: Controller) -> list[Happened]:

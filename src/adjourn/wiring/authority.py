@@ -35,6 +35,7 @@ from adjourn.system.machine import now
 _DECIDE_ELSEWHERE = (
     "decide from the terminal where you started the task, or sign the decision with --sign KEY"
 )
+_USERS = frozenset({"web", "passkey"})  # kinds of whoever has logged in to the web
 
 
 class FileAuthoriser:
@@ -68,10 +69,20 @@ class FileAuthoriser:
             # Only the HTTP API has them (bench start)
             from adjourn.settings.api_tokens import rights_of_token
 
-            found = rights_of_token(by.name.partition(":")[2], owner=owner, now=now())
-            if found:
+            known = rights_of_token(by.name.partition(":")[2], owner=owner, now=now())
+            if known:
                 user = self.rights(Principal(name=by.through)) if by.through else NONE
-                return msgspec.structs.replace(found, scopes=user.scopes & found.scopes)
+                return msgspec.structs.replace(known, scopes=user.scopes & known.scopes)
+        if by.kind in _USERS:
+            # Only who decides in a browser needs it
+            from adjourn.settings.principals import rights_of_user
+
+            found = rights_of_user(read_config(owner), by, owner=owner)
+            if by.through is None:
+                return found
+            # The server has no more to give than its own user may
+            user = self.rights(Principal(name=by.through))
+            return msgspec.structs.replace(found, scopes=found.scopes & user.scopes)
         return rights_in(read_config(owner), by)
 
     def require_outside(self, view: View, by: Principal, verb: str) -> None:

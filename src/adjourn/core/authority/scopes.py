@@ -98,6 +98,7 @@ SCOPES = {
     "accept": Scope.ADMIN,
     "setup": Scope.ADMIN,
     "delegate": Scope.ADMIN,
+    "users": Scope.ADMIN,
     "serve": Scope.ADMIN,
     "tokens": Scope.ADMIN,
 }
