@@ -52,7 +52,7 @@ VERBS = {
     "policy": "Say what the rules make of a command, and what is wrong with them.",
     "rules": "List, add and revoke always-allow rules.",
     "worker": "Take ready tasks and run them; a decision starts its task at once.",
-    "setup": "Make adjourn known to a host that speaks MCP: claude or codex.",
+    "setup": "Write the first policy and settings, or make adjourn known to claude or codex.",
     "delegate": "Let an agent decide for a task that it did not start.",
     "serve": "Serve the HTTP API, the pages and MCP.",
     "mcp": "Serve MCP on stdin and stdout, for a parent agent.",
