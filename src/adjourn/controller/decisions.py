@@ -334,7 +334,7 @@ class Decisions:
             require_open(ask)
             task, call = view.task(ask.task_id), call_asked_about(view, ask)
             if call is None:
-                raise _misfit(ask, Verb.APPROVE)
+                raise _misfit(ask)
             return changed(view, task, call, arguments, look=self._context.gate.look)[0]
 
     def digest_shown(self, ask_id: str, beginning: str) -> str:
@@ -404,7 +404,7 @@ def require_fitting(view: View, ask: Ask, reply: Reply) -> None:
         case QuestionAsk() if reply.verb is Verb.ANSWER:
             _require_fitting_answer(ask, reply)
         case _:
-            raise _misfit(ask, reply.verb)
+            raise _misfit(ask)
     if reply.reason_to_override and not _is_never_allowed(ask):
         raise Misuse(
             f"ask {ask.id} needs no override: your policy does not say never",
@@ -450,7 +450,7 @@ def _require_fitting_decision(view: View, ask: ApprovalAsk, reply: Reply) -> Non
 def _require_unedited(view: View, ask: ApprovalAsk) -> None:
     """Refuse an approval that does not say of which bytes, once somebody has edited them.
 
-    Whoever types the id of the ask may have looked at the call before the edit.
+    The person who types the id of the ask may have read the call before the edit.
     """
     # Loaded here: most asks need one approval, and `approve` is a hot path
     from adjourn.core.kept_documents import ORIGINAL
@@ -477,11 +477,8 @@ def _require_fitting_answer(ask: QuestionAsk, reply: Reply) -> None:
         raise Misuse(f"ask {ask.id} takes one of: {choices}", way_out=_proper_verb(ask))
 
 
-def _misfit(ask: Ask, verb: Verb) -> Misuse:
-    return Misuse(
-        f"ask {ask.id} is of the kind {ask.kind}: {verb} does not fit it",
-        way_out=_proper_verb(ask),
-    )
+def _misfit(ask: Ask) -> Misuse:
+    return Misuse(f"{ask.id} is {ask.kind.noun}: use {ask.kind.verbs}", way_out=_proper_verb(ask))
 
 
 def _proper_verb(ask: Ask) -> str:

@@ -69,7 +69,7 @@ def edit(tx: Transaction, task: Task, call: Call, reply: Reply, *, by: str) -> C
 def tell_edit(
     tx: Transaction, task: Task, call: Call, reply: Reply, *, by: str
 ) -> tuple[Call, Spec]:
-    """Return a call with other arguments, which is still to be saved, and tell of it."""
+    """Return a call with other arguments, not saved yet, and record the edit."""
     new, spec = as_edited(tx.rows, task, call, reply)
     if new.digest == call.digest:
         raise Misuse(

@@ -377,7 +377,7 @@ def under_policy(tx: Transaction, spec: Spec, opening: Opening) -> Spec:
 
 
 def let_through_by(opening: Opening, by: str) -> str:
-    """Return who let a command run: the policy, or whoever wanted to be asked nothing."""
+    """Return who let a command run: the policy, or the requester, who wanted no questions."""
     return POLICY if opening.is_let_through_by_policy else by
 
 

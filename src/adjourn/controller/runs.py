@@ -1,4 +1,4 @@
-"""How a run begins and ends, and what becomes of one whose supervisor died."""
+"""How a run begins and ends, and what happens to one whose supervisor died."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -173,7 +173,7 @@ class Runs:
         if found is None:
             return Claimed(task=started, run=run, call=call)
 
-        # It ran before the store was set back. Nothing starts: what became of it is written down.
+        # It ran before the store was set back. Nothing starts: how it ended is recorded.
         record_start(tx, run, call, found.place)
         if isinstance(found.state, Ended):
             exit_ = found.state.exit
@@ -322,7 +322,7 @@ class Runs:
             return endings.fail_to_start(tx, *tx.held(run), why=why, tries=tries)
 
     def lose(self, run: Run, *, tries: int = TRIES) -> Task:
-        """Ask a person what became of a call whose process vanished.
+        """Ask a person whether a call ran whose process vanished.
 
         Unless a second start does no harm, or its agent can be resumed.
         """

@@ -1,6 +1,6 @@
 """Takes secrets out of copies: manifests, notifications, logs.
 
-What is hashed, run, or shown to whoever decides stays whole.
+What is hashed, run, or shown to the person who decides stays whole.
 """
 # ruff: noqa: RUF001 -- our mark has quotation marks of its own, so that nobody takes it for markup
 

@@ -1,4 +1,4 @@
-"""What a plan's file may say, and where it says something else."""
+"""What a plan's file may contain, and where a file breaks that."""
 
 import re
 from collections.abc import Iterator, Sequence
