@@ -1,6 +1,6 @@
 """The agents that adjourn knows: how each is started, and what is peculiar about it.
 
-Whoever uses another, or another version, adds a table `[acp.NAME]` to the user's config.
+For another agent or version, add a table `[acp.NAME]` to the user's config.
 """
 
 from typing import Any

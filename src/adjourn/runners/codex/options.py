@@ -40,7 +40,7 @@ class OnApprove(StrEnum):
 class Interface(StrEnum):
     """How Codex is spoken to.
 
-    By its app-server, which is left where there is none, or by `codex exec` alone.
+    By its app-server if it has one, else by `codex exec`; or by `codex exec` alone.
     """
 
     APP_SERVER = "app-server"
