@@ -47,7 +47,7 @@ def test_rows_of_the_last_list_at_this_terminal_have_names(shell: Shell) -> None
     assert [each["id"] for each in shell.inbox()] != [ask["id"]]
     assert len(shell.inbox()) == 1
     refused = shell.adjourn("approve", "@1", expect=2)
-    assert "there is none here" in refused.err
+    assert "no list was printed here" in refused.err
     folder = Path(shell.environment["XDG_STATE_HOME"]) / "adjourn" / "terminals"
     assert os.stat(folder).st_mode & 0o077 == 0
 

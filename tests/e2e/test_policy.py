@@ -63,7 +63,7 @@ def test_explain_names_the_rule_that_decides_and_what_else_matched(shell: Shell)
     assert f"  {path}:6: * touch **: never" in refusing
     assert "ls" not in refusing
     assert f"the very words only\n  {path}:1: * ls **: auto, effect read_only\n" in said
-    assert "approver  human, not whoever started it" in said
+    assert "approver  human, not the requester" in said
     assert f"user     {path}  3 rules" in said
 
 

@@ -36,7 +36,7 @@ VERBS = {
     "answer": "Answer a question.",
     "decide": "Record decisions that somebody signed, from a file or a webhook.",
     "snooze": "Hide asks from the inbox for a while.",
-    "settle": "Say what became of an uncertain call.",
+    "settle": "Record whether an uncertain call ran.",
     "resume": "Go on with a task, with decisions or an answer if you like.",
     "fork": "Start a new task from an earlier checkpoint of an agent's.",
     "restart": "Run a task again from nothing; its history stays.",
@@ -48,14 +48,14 @@ VERBS = {
     "logs": "Print what a task printed.",
     "watch": "Show what runs, waits and has ended, kept up to date.",
     "wait": "Wait until tasks have ended or need a person.",
-    "policy": "Say what the rules make of a command, and what is wrong with them.",
+    "policy": "Explain how the rules judge a command, and check the rules.",
     "rules": "List, add and revoke always-allow rules.",
     "worker": "Take ready tasks and run them; a decision starts its task at once.",
     "setup": "Make adjourn known to a host that speaks MCP: claude or codex.",
     "delegate": "Let an agent decide for a task that it did not start.",
     "mcp": "Serve MCP on stdin and stdout, for a parent agent.",
     "config": "Show what the built-in agent is set to, and by what.",
-    "notify": "Say who is told of pauses, decisions and endings, and tell them.",
+    "notify": "List who gets notified, and deliver what waits.",
     "audit": "Verify the audit trail, or export it.",
     "doctor": "Look for what could go wrong here, and say what helps.",
     "prune": "Forget ended tasks.",
@@ -241,13 +241,16 @@ def _of_the_system(error: OSError, session: Session) -> AdjournError:
                 else session.root or os.getcwd()
             )
     if error.errno in {errno.EMFILE, errno.ENFILE}:
-        return AdjournError("too many files are open", way_out="ulimit -n 1024, and say it again")
+        return AdjournError(
+            "too many files are open", way_out="ulimit -n 1024, then run the command again"
+        )
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return AdjournError(
             "the directory that you are in is not there any more", way_out="cd to one that is"
         )
     return AdjournError(
-        f"{error.filename or 'the system'}: {error.strerror}", way_out="see to it and say it again"
+        f"{error.filename or 'the system'}: {error.strerror}",
+        way_out="fix this, then run the command again",
     )
 
 
@@ -264,5 +267,5 @@ def _defect(error: Exception, session: Session) -> AdjournError:
         session.warn("\n".join(f"  {line}" for line in lines))
     return AdjournError(
         f"a defect in adjourn: {type(error).__name__}: {error}",
-        way_out="say it again with --verbose, and report it",
+        way_out="run the command again with --verbose, and report the output",
     )

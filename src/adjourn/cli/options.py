@@ -49,7 +49,7 @@ def verb(
             if key_file is not None:
                 take_key_file(key_file)
             if verbose:
-                os.environ["ADJOURN_VERBOSE"] = "1"  # whoever runs under this command, too
+                os.environ["ADJOURN_VERBOSE"] = "1"  # for what this command starts, too
             if finds_store:
                 session.find_root()
             return function(session, *args, **options)

@@ -141,7 +141,7 @@ class Session:
             refuse = report_refusals(
                 controller, self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}")
             )
-            # A copy can be looked at; whoever wants to change it is told
+            # A copy can be read; a command that would change it is refused
             with suppress(StoreRefused):
                 take_responses(controller, self.root, refuse=refuse)
 
@@ -280,7 +280,7 @@ class Session:
         )
 
     def print_nothing_found(self, sentence: str) -> None:
-        """Print that a list is empty, and where the store would be if there is none.
+        """Print that a list is empty, and where the store would be if it does not exist.
 
         Its name may be misspelt.
         """
@@ -316,7 +316,7 @@ class Session:
         try:
             self._print_error(error)
         except OSError as problem:
-            # What would print it cannot even be loaded: for want of descriptors, say
+            # The code that would print it cannot be loaded, for example without descriptors
             self.warn(f"adjourn: {prose(problem.strerror or 'the system fails')}")
         return error.exit_code
 

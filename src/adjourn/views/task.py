@@ -87,7 +87,7 @@ def resume_hint(scene: Scene, commands: CommandWriter) -> str:
             pass
 
     if any(isinstance(ask, UncertainAsk) for ask in asks):
-        return commands("show", task.id)  # what became of it is for a person to say
+        return commands("show", task.id)  # a person must say whether it ran
     if approvals := [ask for ask in asks if isinstance(ask, ApprovalAsk)]:
         # An agent of others names its own calls, which are not ours
         if any(ask.key == RESUME_KEY and not ask.terms.override for ask in approvals):

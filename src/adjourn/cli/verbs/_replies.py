@@ -156,7 +156,7 @@ def print_settled(
     """Print a receipt for each reply that was recorded, and what happens next."""
     try:
         _print_settled(session, decisions, settled, tells_next=tells_next)
-    except StoreProblem as error:  # whoever reads of it must not think that nothing was decided
+    except StoreProblem as error:  # the reader must not think that nothing was decided
         what = "it was" if len(settled) == 1 else "they were"
         raise StoreProblem(
             f"{what} recorded, and then {error.why}",

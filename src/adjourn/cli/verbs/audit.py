@@ -39,9 +39,9 @@ def command() -> None:
 def verify(session: Session, *, receipts: tuple[str, ...]) -> int:
     """Check that the trail is the one that was written: exit code 0, or 1 and the first break.
 
-    Every event follows from all before it, every task and every reply is as the trail tells, and
-    every receipt is found. Whoever can write to the store can write a whole trail anew; a receipt
-    that was kept elsewhere shows that, too.
+    Every event follows from all before it, every task and every reply matches the trail, and
+    every receipt is found. A program that can write to the store can replace the whole trail. A
+    receipt that was kept elsewhere shows that, too.
     """
     # The trail holds no words of a task but its name, and must be told as it is
     session.is_copy = False

@@ -29,7 +29,7 @@ _LARGEST = 1024 * 1024
 def command(session: Session, *, file: str | None, webhook: str | None) -> int:
     """Record the signed decisions in FILE, or on stdin if it is `-`: all of them, or none.
 
-    Who decided is whoever signed, wherever the file comes from. The same file once more gives the
+    The signer is the one who decided, wherever the file comes from. The same file again gives the
     same receipts. With --webhook the request is signed as Standard Webhooks says, with the secret
     of that [[webhook]] in the user's config.
     """

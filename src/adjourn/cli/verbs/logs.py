@@ -92,7 +92,7 @@ class _Printer:
         hand_on_all(self._streams, place)
 
     def follow(self, task: Task, number: int) -> None:
-        """Print on until the task has ended, whoever resumes it meanwhile."""
+        """Keep printing until the task has ended, also across resumes."""
         session, controller = self._session, self._controller
         told: set[int] = set()
 

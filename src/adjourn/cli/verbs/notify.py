@@ -26,7 +26,7 @@ from adjourn.wiring.ownership import require_outside_of_all_runs
 
 
 class NotifierDoc(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is told of what, and how far that is."""
+    """One notifier: what it is notified of, and what was delivered."""
 
     name: str
     on: tuple[Occasion, ...]
@@ -58,13 +58,13 @@ class NotifierDoc(msgspec.Struct, frozen=True, kw_only=True):
     help="Tell all that happens until stdin is closed: what a worker starts by itself.",
 )
 def command(session: Session, *, flush: bool, check: bool, is_test: bool, follow: bool) -> int:
-    """Say who is told of pauses, decisions and endings, and how far that is.
+    """List who is notified of pauses, decisions and endings, and what was delivered.
 
     A worker delivers by itself.
 
     Who is told what is a matter of the user's config.toml, never of a project.
     """
-    # Whoever reads the next command may be anywhere, so it names the store
+    # A notification may be read anywhere, so its command names the store
     session.given_store = session.root
     if follow:
         return _follow(session)
@@ -85,7 +85,7 @@ def command(session: Session, *, flush: bool, check: bool, is_test: bool, follow
     if session.wants_json:
         session.print_document({"schema_version": 1, "notifiers": documents})
     elif documents:
-        head = ("NAME", "DELIVERED", "WAITING", "GIVEN UP", "TOLD OF", "TO")
+        head = ("NAME", "DELIVERED", "WAITING", "GIVEN UP", "EVENTS", "TO")
         rows = [
             [doc.name, str(doc.delivered), str(doc.waiting), str(doc.given_up), _of(doc), doc.to]
             for doc in documents
@@ -93,7 +93,7 @@ def command(session: Session, *, flush: bool, check: bool, is_test: bool, follow
         errors = [f"{doc.name}: {prose(doc.error)}" for doc in documents if doc.error]
         session.show([Table(head=head, rows=rows), *lines(errors)])
     else:
-        session.print("Nobody is told of anything: the user's config has no [[notify]].")
+        session.print("No notifiers are configured. Add a [[notify]] table to config.toml.")
     return exits.FAILED if any(each.failed for each in sent.values()) else exits.COMPLETED
 
 

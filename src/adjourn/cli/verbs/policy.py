@@ -1,4 +1,4 @@
-"""adjourn policy: say what the rules make of a command, and what is wrong with them."""
+"""adjourn policy: explain how the rules judge a command, and check the rules."""
 
 import os
 
@@ -25,7 +25,7 @@ _NO_POLICY = (
 
 @click.group("policy", no_args_is_help=False)
 def command() -> None:
-    """Say what the rules make of a command, and what is wrong with them."""
+    """Explain how the rules judge a command, and check the rules."""
 
 
 @verb(

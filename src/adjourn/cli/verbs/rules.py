@@ -267,7 +267,7 @@ def _the_one(text: str, rules: Sequence[Allowance]) -> str:
 
 
 def _authorise(controller: Controller | None, by: Principal, verb_name: str) -> None:
-    """Refuse whoever may not, also where there is no store that could say so.
+    """Refuse a caller without the right, also where no store exists.
 
     Rules hold for all stores of the user: a run of another store may not make one either.
     """

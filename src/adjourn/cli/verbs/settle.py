@@ -1,4 +1,4 @@
-"""adjourn settle: say what became of an uncertain call."""
+"""adjourn settle: record whether an uncertain call ran."""
 
 import click
 

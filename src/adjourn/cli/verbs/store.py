@@ -73,7 +73,7 @@ def migrate(session: Session, *, source: str | None) -> None:
     With --from, move a store of one machine into a database that machines share.
     """
     if source is None:
-        session.open_controller().store.close()  # whoever opens a store brings it up to date
+        session.open_controller().store.close()  # opening a store upgrades its schema
         if session.wants_json:
             session.print_document({"schema_version": 1, "store": name_of_store(session.root)})
         else:

@@ -62,7 +62,7 @@ def _wait_for_end(
         with controller.store.read() as view:
             return is_settled(view, found)
 
-    # Whoever waits without an end is warned, once, that nobody has taken a queued task
+    # A wait without a limit warns, once, that nobody has taken a queued task
     is_warned = session.wants_json or deadline is not None
     while not is_warned:
         found = wait_until(

@@ -95,7 +95,7 @@ def _hand_on(readers: Sequence["_Reader"], news: News) -> None:
 
 
 class _Wake:
-    """A pipe by which readers wake whoever shows what they have read."""
+    """A pipe by which readers wake the thread that shows what they read."""
 
     def __init__(self) -> None:
         self._reading, self._writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -223,7 +223,7 @@ def _print_changes(session: Session, readers: Sequence[_Reader], wake: _Wake) ->
                 while not reader.changed.empty():
                     _print_change(session, reader, reader.changed.get())
             flush()
-            if sys.stdout.name == os.devnull:  # whoever read it has left
+            if sys.stdout.name == os.devnull:  # its reader has left
                 return
             poll.wait(60.0)
 
