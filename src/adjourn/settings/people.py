@@ -80,7 +80,7 @@ def read_people(config: Config | None = None) -> People:
         for principal in table.principals:
             if not _is_principal(principal):
                 wrong = wrong or (
-                    f"`principals`: {principal!r} is none; write `uid:1001`, `key:NAME`,"
+                    f"`principals`: {principal!r} is not a principal; write `uid:1001`, `key:NAME`,"
                     f" `{FINGERPRINT}...` or `db:LOGIN`"
                 )
             else:

@@ -206,7 +206,7 @@ class InsideRun:
             ear.close()
 
     def _refuse(self, refusal: Refusal) -> None:
-        # For its own ears: whoever wrote the response is told by others
+        # Only for this process: others tell the author of the response
         self._say(refusal.sentence)
 
     def _settled_before(
