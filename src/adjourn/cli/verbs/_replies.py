@@ -177,30 +177,10 @@ def _print_settled(
         return  # the document is that of the task that goes on
     if session.wants_json:
         # Only JSON needs it (bench start)
-        from adjourn.core.documents import ask_doc
+        from adjourn.wiring.json_documents import recorded_doc
 
-        # Only JSON needs it (bench start)
-        from adjourn.core.kept_documents import ORIGINAL, WHY
-
-        # What a call was before it was edited; several are never edited at once
-        only = calls[0] if len(calls) == 1 else None
-        with decisions.store.read() as view:
-            original = ORIGINAL.read_of(view, only) if only else None
-            reasons = [WHY.of(ask.id).read(view, ask.task_id) for ask in settled]
-        docs = [
-            ask_doc(ask, call, original=original, why=why)
-            for ask, call, why in zip(settled, calls, reasons, strict=True)
-        ]
-        session.print_document(
-            {
-                "schema_version": 1,
-                "outcome": "recorded",
-                **({"store": name_of_store(session.root)} if session.is_elsewhere else {}),
-                "asks": docs,
-                "tasks": {task.id: task.state for task in tasks.values()},
-                "receipts": receipts,
-            }
-        )
+        store = name_of_store(session.root) if session.is_elsewhere else None
+        session.print_document(recorded_doc(decisions, settled, store=store))
         return
 
     by_ask = {receipt.ask: receipt for receipt in receipts}

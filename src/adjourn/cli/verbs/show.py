@@ -13,7 +13,6 @@ from adjourn.cli.terminal import print_exactly
 from adjourn.controller.controller import Controller
 from adjourn.core.agent.transcript import Message, Tally, Usage
 from adjourn.core.ask import Ask
-from adjourn.core.documents import ask_doc, manifest_of
 from adjourn.core.errors import Conflict
 from adjourn.core.task import Task
 from adjourn.core.text.render import prose
@@ -25,7 +24,6 @@ from adjourn.views.task import (
     ask_blocks,
     clarification_blocks,
     history_blocks,
-    resume_hint,
     settled_blocks,
     settling_blocks,
     task_blocks,
@@ -34,6 +32,7 @@ from adjourn.views.task import (
 from adjourn.views.transcript import transcript_blocks
 from adjourn.views.workspace import workspace_blocks
 from adjourn.wiring import find_unattended
+from adjourn.wiring.json_documents import shown_ask_doc, shown_task_doc
 from adjourn.wiring.scenes import gather_task, kept_transcript
 
 
@@ -90,13 +89,7 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
     if session.wants_json:
         if refusal:
             session.warn(f"adjourn: {refusal}")
-        manifest = msgspec.structs.replace(
-            manifest_of(scene, hint=resume_hint(scene, commands)),
-            workspace=whole.workspace or msgspec.UNSET,
-            resumability=whole.resumability or msgspec.UNSET,
-            clarification=whole.clarification or msgspec.UNSET,
-        )
-        session.print_document(manifest)
+        session.print_document(shown_task_doc(whole, commands))
         return
 
     now = controller.now()
@@ -125,14 +118,7 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
 def _print_ask(session: Session, controller: Controller, ask: Ask) -> None:
     scene = controller.scene_of(ask)
     if session.wants_json:
-        document = msgspec.to_builtins(
-            ask_doc(
-                ask,
-                scene.call_of(ask),
-                original=scene.original_of(ask),
-                why=scene.why.get(ask.id),
-            )
-        )
+        document = msgspec.to_builtins(shown_ask_doc(controller, ask))
         session.print_document({"schema_version": 1, **document})
         return
     cut = session.cut(ask.id)
