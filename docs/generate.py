@@ -1293,7 +1293,7 @@ def _plan() -> Iterator[str]:
     yield (
         "A plan is a TOML file of tasks that need one another; `adjourn execute` runs them, `adjourn plan show` draws them. "
         f"[How that goes](../how-to/plans.md). It has at most 1 MiB and {MOST_TASKS:,} tasks. "
-        "An unknown key, an unknown id or needs that go round in a circle are told with line and column, and nothing starts."
+        "An unknown key, an unknown id or needs that form a circle are told with line and column, and nothing starts."
     )
     yield "## At the top"
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in PLAN_KEYS.items()])

@@ -48,7 +48,7 @@ class SshSignatures:
         """Return who signed these very bytes, and still may, or raise NotAllowed."""
         if not os.path.isfile(self._allowed):
             raise NotAllowed(
-                f"nobody's signature counts: there is no {self._allowed}",
+                f"no signature counts: missing file  {self._allowed}",
                 way_out="see docs/security.md",
             )
         if len(signature) > _LONGEST or not (

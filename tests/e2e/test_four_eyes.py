@@ -154,7 +154,7 @@ def test_an_edit_voids_what_was_approved_before_it(shell: Shell, team: Team) -> 
     assert "edited from sha256" in shown
     # Who types the id alone may have seen the call before the edit
     refused = team.approve(ask, by="ben", expect=4)
-    assert "say which bytes you approve" in refused
+    assert "give the digest that you approve" in refused
     approve = next(line for line in shown.splitlines() if "Approve with:" in line)
     digest = approve.split("--digest ")[1].strip()
     assert "not the one that was shown" in team.approve(

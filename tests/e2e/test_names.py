@@ -81,7 +81,7 @@ def test_every_verb_takes_an_ask_a_task_or_a_run(shell: Shell) -> None:
     shell.adjourn("approve", task[:8])  # it asks one thing
     shell.adjourn("resume", ask[:8])
     assert "approved by" in shell.adjourn("show", ask).out
-    assert "asks nothing now" in shell.adjourn("approve", task, expect=3).err
+    assert "has no open ask" in shell.adjourn("approve", task, expect=3).err
 
 
 def test_a_task_that_asks_several_things_stands_for_none(shell: Shell) -> None:

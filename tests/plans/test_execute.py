@@ -190,7 +190,7 @@ def test_what_is_done_stays_done_when_its_words_change_and_that_is_said(shell: P
     done = shell.adjourn("execute")
     assert "a is done, and its definition has changed since" in done.err
     assert shell.effects == ["a", "b", "c"]
-    assert "its words have changed since it began" in shell.adjourn("plan", "show").out
+    assert "its definition has changed since it started" in shell.adjourn("plan", "show").out
 
 
 def test_what_is_under_way_goes_on_as_it_was_begun(shell: Planner) -> None:
@@ -314,7 +314,7 @@ def test_a_worker_takes_part_and_runs_no_two_at_once(shell: Planner) -> None:
         ),
         (
             '[[task]]\nid = "a"\ncommand = ["true"]\nneeds = ["a"]\n',
-            "plan.toml:4:10: the needs go round in a circle",
+            "plan.toml:4:10: the needs form a circle",
         ),
         ("[[task]\n", "plan.toml:1"),
         ("", "plan.toml:1:1: there is no task"),

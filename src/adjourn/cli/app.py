@@ -24,12 +24,12 @@ _WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "
 _OWN_OUTCOME = frozenset({"run", "resume", "restart", "fork", "execute"})
 
 VERBS = {
-    "run": "Run a command, or have an agent work on a prompt; it may stop for a person.",
+    "run": "Run a command, or an agent on a prompt; it may stop for a person.",
     "ask": "Inside a run: print the answer to a question, or register it and exit 10.",
     "clarify": "Inside a run: print the answers to several questions, or leave with a checkpoint"
     " and exit 10.",
     "execute": "Execute a plan: its tasks one at a time, each after those that it needs.",
-    "plan": "Show how a plan stands.",
+    "plan": "Show the state of a plan.",
     "inbox": "List what waits for a person.",
     "approve": "Approve calls.",
     "reject": "Reject calls.",
@@ -37,8 +37,8 @@ VERBS = {
     "decide": "Record decisions that somebody signed, from a file or a webhook.",
     "snooze": "Hide asks from the inbox for a while.",
     "settle": "Record whether an uncertain call ran.",
-    "resume": "Go on with a task, with decisions or an answer if you like.",
-    "fork": "Start a new task from an earlier checkpoint of an agent's.",
+    "resume": "Continue a task, with decisions or an answer if you like.",
+    "fork": "Start a new task from an earlier checkpoint of an agent.",
     "restart": "Run a task again from nothing; its history stays.",
     "pause": "Interrupt a running task; it can be resumed.",
     "cancel": "End a task.",
@@ -55,12 +55,12 @@ VERBS = {
     "delegate": "Let an agent decide for a task that it did not start.",
     "serve": "Serve the HTTP API, the pages and MCP.",
     "mcp": "Serve MCP on stdin and stdout, for a parent agent.",
-    "config": "Show what the built-in agent is set to, and by what.",
+    "config": "Show the settings of the built-in agent, and their origins.",
     "notify": "List who gets notified, and deliver what waits.",
     "audit": "Verify the audit trail, or export it.",
-    "doctor": "Look for what could go wrong here, and say what helps.",
-    "prune": "Forget ended tasks.",
-    "store": "Look after the store.",
+    "doctor": "Check the installation and the store, and suggest fixes.",
+    "prune": "Delete ended tasks.",
+    "store": "Maintain the store.",
     "demo": "Show a pause and a resume, in a directory of its own.",
     "completion": "Print the line that turns on shell completion.",
 }
@@ -175,7 +175,7 @@ def run(argv: list[str]) -> int:
                 "".join(argv).encode()
             except UnicodeEncodeError:
                 way_out = f"adjourn {argv[0]} --help"
-                raise Misuse("these words are not UTF-8", way_out=way_out) from None
+                raise Misuse("the arguments are not UTF-8", way_out=way_out) from None
         session.is_prompt = argv[:1] == ["-a"]
         result: Any = cli.main(
             args=_spelled_out(argv), prog_name="adjourn", standalone_mode=False, obj=session
@@ -247,7 +247,7 @@ def _of_the_system(error: OSError, session: Session) -> AdjournError:
         )
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return AdjournError(
-            "the directory that you are in is not there any more", way_out="cd to one that is"
+            "the current directory does not exist any more", way_out="cd to a directory that exists"
         )
     return AdjournError(
         f"{error.filename or 'the system'}: {error.strerror}",

@@ -47,7 +47,7 @@ def find_row(text: str) -> NamedRow:
     """Return the row that `@N` names, or refuse what names none."""
     number = text.removeprefix("@")
     if not (number.isascii() and number.isdigit()):
-        raise Misuse(f"{text} names no row: it is @ and a number", way_out=_WAY_OUT)
+        raise Misuse(f"{text} is not a row: write @ and a number", way_out=_WAY_OUT)
     path = _path()
     if path is None or enclosing_run():
         raise Misuse(

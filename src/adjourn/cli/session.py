@@ -61,8 +61,8 @@ class Session:
         rows = set(self.row_stores)
         if len(rows) > 1:
             raise Misuse(
-                f"these rows are of several stores: {', '.join(sorted(rows))}",
-                way_out="name those of one store at a time",
+                f"these rows are in several stores: {', '.join(sorted(rows))}",
+                way_out="name rows of one store at a time",
             )
         if rows and not named:
             self.change_root(*rows)
@@ -70,7 +70,7 @@ class Session:
         found = find_root(named, start=start)
         if rows and os.path.realpath(found) not in rows:
             raise Misuse(
-                f"that row is of the store {rows.pop()}, and another one is named",
+                f"that row is in the store {rows.pop()}, but another store was given",
                 way_out="adjourn inbox",
             )
         if start and found != self.root:

@@ -99,7 +99,7 @@ class Decisions:
             if name == LAST:
                 newest = view.tasks(limit=1)
                 if not newest:
-                    raise NotFound("there is no task yet", way_out="adjourn run -- COMMAND")
+                    raise NotFound("no tasks yet", way_out="adjourn run -- COMMAND")
                 return newest[0]
             found = view.tasks_like(name) if name else []
             if name in found:
@@ -370,7 +370,7 @@ class Decisions:
         with self._context.change() as tx:
             self._context.trust.authorise_change(tx.rows, by, "snooze")
             if until is not None and until <= tx.now:
-                raise Misuse(f"{stamp(until)} is over", way_out="name a time that is still to come")
+                raise Misuse(f"{stamp(until)} is over", way_out="give a time in the future")
             tx.rows.hold_asks(ask_ids)
             snoozed: list[Ask] = []
             for ask_id in dict.fromkeys(ask_ids):
@@ -458,7 +458,7 @@ def _require_unedited(view: View, ask: ApprovalAsk) -> None:
     call = view.call(ask.task_id, ask.call)
     if ORIGINAL.read_of(view, call) is not None:
         raise Conflict(
-            "this call was edited since it was asked about: say which bytes you approve",
+            "this call was edited after it was asked about: give the digest that you approve",
             way_out=f"adjourn show {ask.task_id}, then"
             f" adjourn approve {ask.id} --digest {call.digest[:SHORT]}",
         )
@@ -507,7 +507,7 @@ def _ask_named(view: View, text: str) -> str:
             return asks[0]
         way_out = f"adjourn show {tasks[0]}"
         if not asks:
-            raise NotFound(f"task {visible(text)} asks nothing now", way_out=way_out)
+            raise NotFound(f"task {visible(text)} has no open ask", way_out=way_out)
         raise Ambiguous(
             f"task {visible(text)} has {len(asks)} open asks: {', '.join(asks)}", way_out=way_out
         )

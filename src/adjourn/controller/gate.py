@@ -51,7 +51,7 @@ from adjourn.core.trail.reason import Grounds
 from adjourn.ports.store import View
 from adjourn.ports.world import Clock
 
-_NO_RULE = "nobody approved it, and no rule lets it start by itself"
+_NO_RULE = "nobody approved it, and no rule allows it"
 
 # Returns where a path really leads, as the kernel follows it, for a tool of that name
 Resolve = Callable[[str, str], str]

@@ -115,7 +115,7 @@ class Runs:
             _require_startable(tx.rows, task)
             if call_to_run(tx.rows, task) != seen:
                 raise Outdated(
-                    f"task {task.id} changed while its command was looked at",
+                    f"task {task.id} changed while its command was checked",
                     way_out=f"adjourn show {task.id}",
                 )
             return self._claim(tx, task, supervisor, found, obstacle, by=ADJOURN)
@@ -241,7 +241,7 @@ class Runs:
                 if isinstance(reason, NoReason):
                     obstacle = self._obstacle_without_reason(tx.rows, task, call, reason)
                 if obstacle:
-                    queued = endings.release(tx, task, current, why="what let it start is gone")
+                    queued = endings.release(tx, task, current, why="its approval is gone")
                     is_queued = queued.state is TaskState.QUEUED
                     return gate.stop(tx, queued, obstacle) if is_queued else queued
                 assert isinstance(reason, Reason)  # noqa: S101 -- else there is an obstacle

@@ -221,7 +221,7 @@ class Tasks:
             last = decoded(messages[-1]) if messages else None
             if isinstance(last, Assistant) and last.tool_calls:
                 raise Misuse(
-                    "a text cannot stand between calls and their results, which wait there",
+                    "a text cannot come between calls and their results: calls wait there",
                     way_out=f"adjourn fork {task_id}",
                 )
             messages = [*messages, encoded(User(text=text))]

@@ -15,7 +15,7 @@ AdjournError
 │   ├── WorkspaceBusy   4  a plan is at work there
 │   └── NothingRecorded 4  of several replies some do not fit, so none counts
 ├── NotAllowed          5  this principal may not
-├── NotInsideARun       2  nobody is there to ask
+├── NotInsideARun       2  cannot ask a person
 ├── Rejected            1  a person said no, or nobody said anything in time
 ├── EditIgnored         1  a person changed the arguments, and the process did not look
 ├── CannotResume        6  only a restart can go on

@@ -75,7 +75,7 @@ def standing_blocks(progress: Progress, commands: CommandWriter, *, named: str) 
     """Lay out what the graph of a plan does not tell: how it ended, or what it waits for."""
     if progress.is_held:
         held = Span(commands("execute", named), "code")
-        return [line("Paused: nothing of it starts by itself. Go on with: ", held)]
+        return [line("Paused: none of its tasks starts until you go on. Go on with: ", held)]
     if progress.outcome != "completed":
         return []
     unmade = [call for stand in progress.stands for call in stand.unmade]
@@ -147,7 +147,7 @@ def _note(row: _Row) -> str:
     if stand.in_review:
         notes.append("waits for a review")
     if stand.is_changed:
-        notes.append("its words have changed since it began")
+        notes.append("its definition has changed since it started")
     if stand.unmade:
         notes.append(unmade_words(len(stand.unmade)))
     if stand.state is ItemState.FAILED and stand.task and stand.task.message:

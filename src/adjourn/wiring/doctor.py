@@ -142,7 +142,7 @@ def _writable(check: str, path: str) -> Findings:
 def _signers(_: str) -> Findings:
     path = read_config().file("allowed_signers")
     if not os.path.lexists(path):
-        yield _fine("signers", f"nobody's signature counts: there is no {path}")
+        yield _fine("signers", f"no signature counts: missing file  {path}")
         return
     require_keygen()
     try:

@@ -98,7 +98,7 @@ class InsideRun:
         run_id, store = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
         if not run_id or not store:
             raise NotInsideARun(
-                "nobody is there to ask: this is not inside a run",
+                "this is not inside a run, so it cannot ask a person",
                 way_out="adjourn run -- YOUR-COMMAND",
             )
         root = find_root(store)

@@ -146,7 +146,7 @@ def read_ids(ids: Sequence[str]) -> list[str]:
         return list(ids)
     given = sys.stdin.read().split() if sys.stdin else []
     if not given:
-        raise NotFound("nothing on stdin names an ask", way_out="adjourn inbox")
+        raise NotFound("stdin has no ask ids", way_out="adjourn inbox")
     return [word for text in ids for word in (given if text == "-" else [text])]
 
 

@@ -115,7 +115,7 @@ def _told(verdict: AuditVerdict) -> Iterator[str]:
         pruned = f", {verdict.forgotten:,} of them pruned" if verdict.forgotten else ""
         yield f"Whole: {verdict.events:,} events{pruned}, up to {verdict.head}"
     for each in verdict.receipts:
-        missing = "does not hold: the trail is not the one it is from"
+        missing = "not found: it is not from this trail"
         yield f"receipt {each.receipt} {'holds' if each.holds else missing}"
 
 

@@ -18,7 +18,7 @@ _WIDEST = 48  # columns of a value; all of it is in the JSON
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="As `adjourn run` would be told; repeat it.",
+    help="As for `adjourn run`; repeat it.",
 )
 def command(session: Session, *, options: tuple[str, ...]) -> None:
     """Show every setting of the built-in agent, its value, and where that comes from.

@@ -34,7 +34,7 @@ def command(session: Session, *, file: str | None, webhook: str | None) -> int:
     of that [[webhook]] in the user's config.
     """
     if (file is None) == (webhook is None):
-        raise Misuse("say which FILE to record, or --webhook NAME", way_out="adjourn decide --help")
+        raise Misuse("give a FILE to record, or --webhook NAME", way_out="adjourn decide --help")
     if file:
         signed = read_file(_stdin() if file == "-" else _content(file))
         controller = session.open_controller()

@@ -22,7 +22,10 @@ from adjourn.views.call import short
 @verb("logs", prints_whole=True)
 @click.argument("task", type=TASK_NAME, metavar="ID")
 @click.option(
-    "-f", "--follow", is_flag=True, help="Go on until the task has ended, also after a pause."
+    "-f",
+    "--follow",
+    is_flag=True,
+    help="Keep printing until the task has ended, also after a pause.",
 )
 @click.option("--all", "wants_all", is_flag=True, help="All runs of the task, oldest first.")
 @click.option(

@@ -41,10 +41,10 @@ class NotifierDoc(msgspec.Struct, frozen=True, kw_only=True):
 @click.option(
     "--flush",
     is_flag=True,
-    help="Tell now all that was not told yet, also what would be tried later.",
+    help="Deliver now what waits, including what would be retried later.",
 )
 @click.option(
-    "--check", is_flag=True, help="Only say whether the config can be used, and who is told what."
+    "--check", is_flag=True, help="Only check the config, and list who gets which events."
 )
 @click.option(
     "--test",
@@ -55,14 +55,14 @@ class NotifierDoc(msgspec.Struct, frozen=True, kw_only=True):
 @click.option(
     "--follow",
     is_flag=True,
-    help="Tell all that happens until stdin is closed: what a worker starts by itself.",
+    help="Deliver events until stdin closes. Workers start this themselves.",
 )
 def command(session: Session, *, flush: bool, check: bool, is_test: bool, follow: bool) -> int:
     """List who is notified of pauses, decisions and endings, and what was delivered.
 
     A worker delivers by itself.
 
-    Who is told what is a matter of the user's config.toml, never of a project.
+    The user's config.toml says who gets what; a project cannot change it.
     """
     # A notification may be read anywhere, so its command names the store
     session.given_store = session.root

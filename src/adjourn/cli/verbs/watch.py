@@ -62,7 +62,7 @@ class EventDoc(msgspec.Struct, frozen=True, kw_only=True):
 def command(session: Session, *, everywhere: bool) -> int:
     """Show what runs, waits and has ended, and keep it up to date until you press q or Ctrl+C.
 
-    Whatever you watch goes on when you leave. Where stdout is no terminal, each change is a line;
+    The tasks go on when you leave. Where stdout is no terminal, each change is a line;
     with --output json, each event is a document on one line.
     """
     roots = all_roots(session) if everywhere else [session.root]

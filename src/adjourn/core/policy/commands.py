@@ -381,7 +381,7 @@ def _wrapped(words: Words, name: str, reader: _Reader, *, depth: int) -> Step:
     if start is None:
         return Step(
             words=words,
-            unsure=(f"what {name} would start cannot be told from its words",),
+            unsure=(f"it is not clear what {name} would start",),
             text=_texts(words),
         )
     inner = (_step(words[start:], depth=depth + 1),) if start else ()

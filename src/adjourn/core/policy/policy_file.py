@@ -168,7 +168,7 @@ class _PolicyReader(TableReader):
         try:
             read_pattern(given)
         except BadPattern as bad:
-            self._wrong_value(path, f"the pattern means nothing: {bad.why}", offset=bad.offset)
+            self._wrong_value(path, f"the pattern is invalid: {bad.why}", offset=bad.offset)
             return None
         return given
 
@@ -252,7 +252,7 @@ class _PolicyReader(TableReader):
 
     def _check(self, rule: Rule, path: Path) -> None:
         if not rule.loosens and not rule.tightens:
-            self._wrong(self._places.of_key(path), "the rule says nothing: give it an `action`")
+            self._wrong(self._places.of_key(path), "the rule has no effect: give it an `action`")
         for key in ("dirs", "outside_sandbox"):
             if getattr(rule, key) and not rule.loosens:
                 self._wrong(
@@ -359,7 +359,7 @@ class _PolicyReader(TableReader):
                 except BadPattern as bad:
                     self._wrong_value(
                         (*path, number),
-                        f"the pattern means nothing: {bad.why}",
+                        f"the pattern is invalid: {bad.why}",
                         offset=at + bad.offset,
                     )
                 at += len(part) + 1
