@@ -142,7 +142,7 @@ def test_a_parent_agent_and_who_watches_see_no_secrets(shell: Shell) -> None:
         line = process.stdout.readline()  # it has begun to tell
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
-        texts[f"{process.args}"] = line + out + err
+        texts[repr(process.args)] = line + out + err
     assert leaks(CANARIES, texts) == []
     assert b"redacted" in texts["get_task_details"]
 

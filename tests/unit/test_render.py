@@ -633,7 +633,7 @@ def test_large_texts_are_harmless_on_a_terminal_too() -> None:
 def test_what_is_cut_says_how_much_and_where_the_rest_is() -> None:
     assert shortened("A" * 2_000_000, cut=CUT) == (
         "A" * 200
-        + f" … 1,999,800 more characters, sha256 {sha256(b'A' * 2_000_000).hexdigest()[:32]}; adjourn show a1 --full"
+        + f" … 1,999,800 more characters, sha256 {sha256(b'A' * 2_000_000).hexdigest()[:32]}. The rest: adjourn show a1 --full"
     )
 
 
@@ -661,14 +661,14 @@ def test_two_calls_differ_even_when_cut(
 def test_elements_that_are_left_out_are_counted() -> None:
     *_, last = argv_lines(["x"] * 100_000, cut=CUT)
     assert re.fullmatch(
-        r"… 99,9\d\d more elements, sha256 [0-9a-f]{32}; adjourn show a1 --full", last
+        r"… 99,9\d\d more elements, sha256 [0-9a-f]{32}. The rest: adjourn show a1 --full", last
     )
 
 
 def test_arguments_that_are_left_out_are_counted() -> None:
     *_, last = call_lines("t", {f"a{number}": number for number in range(1000)}, cut=CUT)
     assert re.fullmatch(
-        r"  … 800 more arguments, sha256 [0-9a-f]{32}; adjourn show a1 --full", last
+        r"  … 800 more arguments, sha256 [0-9a-f]{32}. The rest: adjourn show a1 --full", last
     )
 
 

@@ -9,6 +9,7 @@ from adjourn.cli.session import Session
 from adjourn.controller.decisions import ENOUGH, Decisions, require_named
 from adjourn.controller.transaction import call_asked_about
 from adjourn.core.ask import ApprovalAsk, Ask, Reply, Verb
+from adjourn.core.call import COMMAND, Call
 from adjourn.core.errors import Misuse, NotFound, StoreProblem
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import WHOLE_ID, Task
@@ -197,13 +198,25 @@ def _print_settled(
             session.print(f"receipt {receipt.token} {receipt.level} by {visible(receipt.by)}")
         if (ask.state is AskState.APPROVED or ask.is_open) and call:
             session.print("what would run:" if ask.is_open else "what runs:")
-            session.show(call_blocks(call, cut=session.cut(call.task_id)))
+            copies = _kept_copies(decisions, ask, call)
+            session.show(call_blocks(call, cut=session.cut(call.task_id), copies=copies))
     if session.is_elsewhere:
         session.print(f"store: {prose(name_of_store(session.root))}")
     queued = {task.spec.pool for task in tasks.values() if task.state is TaskState.QUEUED}
     pools = {pool for pool in queued if has_worker(session.root, pool)}
     for task in tasks.values() if tells_next else ():
         session.print(_what_next(session, task, has_worker=task.spec.pool in pools))
+
+
+def _kept_copies(decisions: Decisions, ask: Ask, call: Call) -> dict[str, str | None] | None:
+    """Return the texts of files with which an agent's call was shown."""
+    if call.tool == COMMAND:
+        return None
+    # Only an agent's call needs it (bench start)
+    from adjourn.core.kept_documents import COPIES
+
+    with decisions.store.read() as view:
+        return COPIES.of(ask.id).read(view, ask.task_id)
 
 
 def _what_next(session: Session, task: Task, *, has_worker: bool) -> str:

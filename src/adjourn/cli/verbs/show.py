@@ -18,10 +18,11 @@ from adjourn.core.task import Task
 from adjourn.core.text.render import prose
 from adjourn.core.trail.durations import time_spent, time_words
 from adjourn.views.agent import resumability_blocks
-from adjourn.views.block import BLANK, AgentWords, Block, line, unattended_block
+from adjourn.views.block import BLANK, AgentWords, line, unattended_block
 from adjourn.views.task import (
     all_calls,
     ask_blocks,
+    can_resume_at_once,
     clarification_blocks,
     history_blocks,
     settled_blocks,
@@ -31,7 +32,7 @@ from adjourn.views.task import (
 )
 from adjourn.views.transcript import transcript_blocks
 from adjourn.views.workspace import workspace_blocks
-from adjourn.wiring import find_unattended
+from adjourn.wiring import find_unattended, has_worker
 from adjourn.wiring.json_documents import shown_ask_doc, shown_task_doc
 from adjourn.wiring.scenes import gather_task, kept_transcript
 
@@ -93,7 +94,8 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
         return
 
     now = controller.now()
-    blocks: list[Block] = task_blocks(scene, commands, now=now, cut=cut)
+    is_attended = has_worker(session.root, task.spec.pool)
+    blocks = task_blocks(scene, commands, now=now, cut=cut, has_worker=is_attended)
     if stuck := find_unattended(session.root, [scene.task], now=now):
         blocks.append(unattended_block(stuck, commands))
     blocks.append(BLANK)
@@ -124,7 +126,9 @@ def _print_ask(session: Session, controller: Controller, ask: Ask) -> None:
     cut = session.cut(ask.id)
     blocks = ask_blocks(ask, scene, now=controller.now(), cut=cut)
     if ask.is_open:
-        blocks += [BLANK, *settling_blocks(ask, session.commands)]
+        # The last open ask can go on with its task, unless a worker does so anyway
+        resumes = can_resume_at_once(scene) and not has_worker(session.root, scene.task.spec.pool)
+        blocks += [BLANK, *settling_blocks(ask, session.commands, resumes=resumes)]
     else:
         blocks += settled_blocks(msgspec.structs.replace(scene, asks=(ask,)), cut=cut)
     session.show(blocks)

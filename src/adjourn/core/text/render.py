@@ -15,13 +15,14 @@ MORE_MARK = "more │ "  # begins every row that continues the one above
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
-    """How many characters of a value are shown, and the command that shows the rest."""
+    """How many characters of a value, and lines of a text, are shown, and what shows the rest."""
 
     limit: int
     rest: str
+    lines: int = 40  # of a script, a file that is written, or a difference
 
 
-WHOLE = Cut(limit=1 << 62, rest="")
+WHOLE = Cut(limit=1 << 62, rest="", lines=1 << 62)
 
 
 # ── Calls ─────────────────────────────────────────────────────────────────────────────────────────
@@ -305,7 +306,7 @@ def _left_out(count: int, what: str, *, of: Json, cut: Cut) -> str:
     whole = of if isinstance(of, str) else _canonical(of)
     # Long enough that nobody finds two alike
     digest = sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return f"… {count:,} more {what}, sha256 {digest}; {cut.rest}"
+    return f"… {count:,} more {what}, sha256 {digest}. The rest: {cut.rest}"
 
 
 class _Piece(str):
