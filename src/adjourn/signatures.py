@@ -48,8 +48,8 @@ class SshSignatures:
         """Return who signed these very bytes, and still may, or raise NotAllowed."""
         if not os.path.isfile(self._allowed):
             raise NotAllowed(
-                f"no signature counts: missing file  {self._allowed}",
-                way_out="see docs/security.md",
+                f"no signature counts: {self._allowed} is missing",
+                way_out=f'echo "$USER $(cat ~/.ssh/id_ed25519.pub)" >> {self._allowed}',
             )
         if len(signature) > _LONGEST or not (
             signature.startswith(_BEGIN) and signature.rstrip().endswith(_END)

@@ -307,7 +307,7 @@ def _checked(pattern: str) -> re.Pattern[str]:
     if len(pattern) > LONGEST_PATTERN or not is_tame(pattern):
         raise Misuse(
             f"`redact`: the pattern {pattern!r} cannot be used",
-            way_out="see docs/how-to/keep-secrets.md",
+            way_out="redact = ['ACME-[0-9]+'] in that file",
         )
     return _compiled(pattern)
 

@@ -12,7 +12,7 @@ from adjourn.settings.config import Config, read_config
 from adjourn.settings.notify import Secret, key_of, proper_name, require_secret
 
 _DECIDES = frozenset({Scope.ANSWER, Scope.APPROVE})
-_HOW = "see docs/security.md"
+_HOW = "adjourn decide --help"
 
 
 class PrincipalTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -116,8 +116,7 @@ def _control_groups(_: str) -> Findings:
     yield _fine(
         "cgroups",
         "no control groups can be made here: if a shim and its fork server are both killed, "
-        "a daemon of their run that cleared its environment may live on; "
-        "see docs/how-to/recover-after-a-crash.md",
+        "a daemon of their run that cleared its environment may live on",
     )
 
 
@@ -142,7 +141,7 @@ def _writable(check: str, path: str) -> Findings:
 def _signers(_: str) -> Findings:
     path = read_config().file("allowed_signers")
     if not os.path.lexists(path):
-        yield _fine("signers", f"no signature counts: missing file  {path}")
+        yield _fine("signers", f"no signature counts: {path} is missing")
         return
     require_keygen()
     try:
@@ -271,7 +270,10 @@ def _in_the_store(root: str) -> Findings:
             )
             yield from _ownership(store, "ownership", says)
             who = f"whatever runs as uid {os.stat(root).st_uid}, agents too, could decide"
-            yield _fine("level", f"L0: {who}; see docs/security.md for L1 and L2")
+            yield _fine(
+                "level",
+                f"L0: {who}; a signed approval is worth more: adjourn approve ASK --sign KEY",
+            )
             yield from _place(root, store)
         else:
             yield from _database(root)

@@ -372,7 +372,7 @@ def read_request_of(content: bytes, *, name: str) -> Request:
         _require_size(content)
         return read_request(content)
     except (Misuse, NotYet) as error:
-        raise Misuse(f"{name}: {error}", way_out="see docs/how-to/clarifications.md") from error
+        raise Misuse(f"{name}: {error}", way_out="adjourn clarify --help") from error
 
 
 def _require_size(content: bytes) -> None:
@@ -386,9 +386,7 @@ def draft_of(request: Request, checkpoint: bytes | None) -> AskDraft:
     try:
         kept = read_checkpoint(checkpoint) if checkpoint else Checkpoint(agent_id="")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Misuse(
-            f"the checkpoint: {error}", way_out="see docs/how-to/clarifications.md"
-        ) from error
+        raise Misuse(f"the checkpoint: {error}", way_out="adjourn clarify --help") from error
     work = kept.work_state
     if not work.parallel_work_available:
         work = msgspec.structs.replace(work, parallel_work_available=request.parallel_work)

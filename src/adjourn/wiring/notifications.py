@@ -91,9 +91,7 @@ def _notifier(path: str, number: int, content: Any, *, since: Milliseconds) -> C
 
 
 def _wrong(path: str, number: int, what: str) -> Misuse:
-    return Misuse(
-        f"{path}: [[notify]] number {number}: {what}", way_out="see docs/how-to/notifications.md"
-    )
+    return Misuse(f"{path}: [[notify]] number {number}: {what}", way_out="adjourn notify --help")
 
 
 # --- delivering -----------------------------------------------------------------------------------

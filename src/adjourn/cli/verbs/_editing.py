@@ -28,7 +28,7 @@ from adjourn.views.task import difference_blocks
 
 _LARGEST = 64 * 1024 * 1024
 _NOTHING = "nothing is recorded"
-_HELP = "see docs/how-to/edit-then-approve.md"
+_HELP = "adjourn approve --help"
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):

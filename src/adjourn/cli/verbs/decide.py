@@ -31,8 +31,14 @@ def command(session: Session, *, file: str | None, webhook: str | None) -> int:
 
     The signer is the one who decided, wherever the file comes from. The same file again gives the
     same receipts. With --webhook the request is signed as Standard Webhooks says, with the secret
-    of that [[webhook]] in the user's config.
-    """
+    of that [[webhook]] in the user's config:
+
+    \b
+    [[webhook]]
+    name = "ci"
+    scopes = ["approve"]
+    secret_env = "ADJOURN_CI_SECRET"
+    """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     if (file is None) == (webhook is None):
         raise Misuse("give a FILE to record, or --webhook NAME", way_out="adjourn decide --help")
     if file:

@@ -60,10 +60,13 @@ class NotifierDoc(msgspec.Struct, frozen=True, kw_only=True):
 def command(session: Session, *, flush: bool, check: bool, is_test: bool, follow: bool) -> int:
     """List who is notified of pauses, decisions and endings, and what was delivered.
 
-    A worker delivers by itself.
+    A worker delivers them. The user's config.toml says who gets what; a project cannot change it:
 
-    The user's config.toml says who gets what; a project cannot change it.
-    """
+    \b
+    [[notify]]
+    name = "me"
+    command = ["notify-send", "adjourn"]
+    """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     # A notification may be read anywhere, so its command names the store
     session.given_store = session.root
     if follow:

@@ -69,11 +69,11 @@ def find_agent(name: str, table: ConfigTable) -> Agent:
         agent = msgspec.convert({**values, **(own or {})}, Agent)
     except (msgspec.ValidationError, TypeError) as error:
         raise Misuse(
-            f"{table.path}: [acp.{name}]: {error}", way_out="see docs/reference/config.md"
+            f"{table.path}: [acp.{name}]: {error}", way_out="adjourn config --help"
         ) from error
     if not agent.command:
         raise Misuse(
             f'{table.path}: [acp.{name}] has no command: write command = ["PROGRAM"]',
-            way_out="see docs/reference/config.md",
+            way_out="adjourn config --help",
         )
     return agent

@@ -86,7 +86,7 @@ def read_options(
         )
     values: dict[str, object] = {"program": environment.get(VARIABLE) or PROGRAM, **named}
     values["arguments"] = split(named.get("arguments", ""))
-    refuse_wrong(values, CodexSetup, way_out="see docs/how-to/codex.md", dash="-")
+    refuse_wrong(values, CodexSetup, way_out="adjourn run --help", dash="-")
     setup = msgspec.convert(values, CodexSetup, strict=False)
     _require_fitting(setup)
     return setup
