@@ -37,7 +37,7 @@ def command(session: Session, *, file: str | None, webhook: str | None) -> int:
     [[webhook]]
     name = "ci"
     scopes = ["approve"]
-    secret_env = "ADJOURN_CI_SECRET"
+    secret_env = "CI_SECRET"
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     if (file is None) == (webhook is None):
         raise Misuse("give a FILE to record, or --webhook NAME", way_out="adjourn decide --help")
