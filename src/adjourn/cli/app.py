@@ -67,7 +67,7 @@ VERBS = {
 
 # Parts of adjourn that adjourn itself starts.
 DRIVERS = {"_drive": "drive", "_tool": "tool"}
-HIDDEN = frozenset({*DRIVERS, "_hook", "_supervise"})
+HIDDEN = frozenset({*DRIVERS, "_hook", "_permission", "_supervise"})
 # The tasks of earlier versions have these in their records
 _EARLIER = {f"_{runner}": ["_drive", runner] for runner in ("agent", "claude", "codex")}
 
