@@ -13,6 +13,6 @@ def page_routes() -> list[BaseRoute]:
 
 
 async def error_page(request: Request, error: AdjournError) -> Response:
-    """Return the page that tells of an error."""
+    """Return the page of an error."""
     del request
     return Response(error.sentence, 500, media_type="text/plain")

@@ -1,4 +1,4 @@
-"""adjourn settle: say what became of an uncertain call."""
+"""adjourn settle: record whether an uncertain call ran."""
 
 import click
 
@@ -17,10 +17,10 @@ from adjourn.core.errors import Conflict, NotFound
 @click.argument("call")
 @click.argument("verdict", type=click.Choice([verdict.value for verdict in Verdict]))
 def command(session: Session, *, call: str, verdict: str) -> int:
-    """Say what happened to CALL (TASK.NAME, or its ask), whose process ended without a trace.
+    """Record whether CALL (TASK.NAME, or its ask) ran: its process vanished without a result.
 
     \b
-    it-ran       it had its effect: the task is done
+    it-ran       it took effect: the task is done
     it-did-not   it had no effect: the task is paused
     run-again    run it once more, under the same call id
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
@@ -44,7 +44,7 @@ def _named(controller: Controller, call: str) -> tuple[str, int]:
     number = name.removeprefix("tc_") if name.startswith("tc_") else ""
     if labelled is None and not (number.isascii() and number.isdigit()):
         raise NotFound(
-            f"no call is named {call}: a call is named TASK.tc_N, or as its agent names it",
+            f"no call {call}: write TASK.tc_N, or the agent's own name for it",
             way_out="adjourn inbox",
         )
     return task.id, labelled.number if labelled else int(number)
@@ -54,6 +54,6 @@ def _asked_about(controller: Controller, text: str) -> tuple[str, int]:
     ask = controller.decisions.find_ask(text)
     if not isinstance(ask, UncertainAsk):
         raise Conflict(
-            f"ask {ask.id} is about no uncertain call", way_out=f"adjourn show {ask.task_id}"
+            f"ask {ask.id} is not about an uncertain call", way_out=f"adjourn show {ask.task_id}"
         )
     return ask.task_id, ask.call

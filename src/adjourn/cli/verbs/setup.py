@@ -16,7 +16,7 @@ from adjourn.wiring.prompt_setup import change_prompts
 
 @verb("setup")
 @click.argument("host", type=AnyOf(list(HOSTS)), required=False)
-@click.option("--undo", is_flag=True, help="Have the host forget adjourn; its secret is void.")
+@click.option("--undo", is_flag=True, help="Remove adjourn from the host, and revoke its secret.")
 @click.option(
     "--project", is_flag=True, help="For this project only, in your own settings (claude)."
 )
