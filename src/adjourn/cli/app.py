@@ -53,8 +53,10 @@ VERBS = {
     "rules": "List, add and revoke always-allow rules.",
     "worker": "Take ready tasks and run them; a decision starts its task at once.",
     "setup": "Write the first policy and settings, or make adjourn known to claude or codex.",
+    "users": "Add, list and remove those who may log in to the web inbox.",
     "delegate": "Let an agent decide for a task that it did not start.",
     "serve": "Serve the HTTP API, the pages and MCP.",
+    "tokens": "Make, list and revoke tokens of the HTTP API.",
     "mcp": "Serve MCP on stdin and stdout, for a parent agent.",
     "config": "Show the settings of the built-in agent, and their origins.",
     "notify": "List who gets notified, and deliver what waits.",
@@ -71,8 +73,18 @@ GROUPS = {
     "Run": ("run", "execute", "resume", "restart", "fork", "pause", "cancel", "ask", "clarify"),
     "Decide": ("inbox", "approve", "reject", "answer", "snooze", "settle", "decide", "delegate"),
     "Look": ("watch", "tasks", "show", "runs", "logs", "wait", "plan"),
-    "Set up": ("setup", "policy", "rules", "notify", "config", "mcp", "completion", "demo"),
-    "Look after": ("worker", "doctor", "store", "audit", "prune"),
+    "Set up": (
+        "setup",
+        "policy",
+        "rules",
+        "users",
+        "tokens",
+        "notify",
+        "config",
+        "completion",
+        "demo",
+    ),
+    "Look after": ("worker", "serve", "mcp", "doctor", "store", "audit", "prune"),
 }
 _NAMES = 13  # columns of the names of groups
 _ALL_ROWS = 62  # that a list with a line for each verb needs

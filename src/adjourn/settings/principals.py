@@ -33,7 +33,8 @@ class WebhookTable(Secret, frozen=True, kw_only=True, forbid_unknown_fields=True
 PRINCIPAL_KEYS = {
     "name": (
         "Who: `uid:1001` for a user of this machine, `key:anna` for the signer `anna` in"
-        " the allowed signers, `agent:claude` for a host that speaks MCP."
+        " the allowed signers, `agent:claude` for a host that speaks MCP, `web:anna` or"
+        " `passkey:anna` for a user of `adjourn serve`."
     ),
     "scopes": (
         "What for: a list of `request`, `answer`, `approve` and `admin`. An empty list takes"
@@ -74,6 +75,21 @@ def rights_in(config: Config, by: Principal) -> Rights:
     if by.name.startswith("webhook:"):
         return _rights_of_webhook(config, by.name.removeprefix("webhook:"))
     return _rights_of(config, by)
+
+
+def rights_of_user(config: Config, by: Principal, *, owner: int) -> Rights:
+    """Return what a config lets somebody do who logs in to the web, or signs with a passkey.
+
+    A [[principal]] of that name says it. Where there is none, what `adjourn users add` was told.
+    """
+    for table in principals(config):
+        if table.name == by.name:
+            return Rights(scopes=frozenset(table.scopes), also=table.also)
+    # Only who decides in a browser needs it
+    from adjourn.settings.web_users import find_user
+
+    user = find_user(by.name.partition(":")[2], owner)
+    return Rights(scopes=frozenset(user.scopes)) if user else NONE
 
 
 def agent_scopes(config: Config, by: Principal) -> frozenset[Scope]:

@@ -1,15 +1,22 @@
 """adjourn serve: the HTTP API, the pages and MCP, in one process."""
 
 import os
-from typing import TypedDict, Unpack
+import sys
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 from adjourn.cli.foreground import require_redaction
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
+from adjourn.core.authority.scopes import Scope
 from adjourn.core.errors import Misuse, NotAllowed
+from adjourn.core.text.when import stamp
 from adjourn.process.ancestry import enclosing_run
+from adjourn.system.machine import now
+
+if TYPE_CHECKING:  # it needs an optional package
+    from adjourn.web.serve import Listen
 
 
 class Given(TypedDict):
@@ -80,9 +87,44 @@ def command(session: Session, **given: Unpack[Given]) -> int:
         listen,
         tls=tls,
         is_behind_proxy=given["behind_proxy"],
-        ready=lambda bound: session.warn(f"adjourn: serving {address.public_url} on {bound}"),
+        ready=lambda bound: _tell_ready(session, address.public_url, bound),
     )
     return 0
+
+
+def _tell_ready(session: Session, public_url: str, bound: "Listen") -> None:
+    """Say where it is served, and to a terminal by which link a person logs in, once."""
+    from adjourn.settings.web_sessions import make_link, note_url
+
+    if public_url.endswith(":0"):  # any port that was free
+        public_url = f"{public_url.removesuffix(':0')}:{bound.port}"
+    session.warn(f"adjourn: serving {public_url} on {bound}")
+    note_url(public_url)
+    if sys.stderr.isatty():
+        name = _first_user()
+        link = f"{public_url}/login#{make_link(name, now=now())}"
+        session.warn(f"adjourn: log in as {name} within ten minutes, once: {link}")
+    else:
+        session.warn(f"adjourn: log in with a link: {session.commands('users', 'link', 'NAME')}")
+
+
+def _first_user() -> str:
+    """Return the user for whom the first link is: whoever runs the server, added if need be."""
+    import getpass
+
+    from adjourn.settings.web_users import add_user, find_user, is_user_name, read_users
+
+    try:
+        own = getpass.getuser().lower()
+    except (OSError, KeyError):
+        own = ""
+    name = own if is_user_name(own) else "owner"
+    if find_user(name) is None:
+        users = read_users()
+        if users:
+            return users[0].name
+        add_user(name, (Scope.REQUEST, Scope.ANSWER, Scope.APPROVE), at=stamp(now()))
+    return name
 
 
 def _readable(cert: str | None, key: str | None) -> tuple[str, str] | None:
