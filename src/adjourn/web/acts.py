@@ -35,7 +35,7 @@ from adjourn.views.call import call_blocks
 from adjourn.views.task import ask_blocks, difference_blocks
 from adjourn.web.forms import Form, read_form
 from adjourn.web.html import to_html
-from adjourn.web.login import require_login
+from adjourn.web.login import own_passkey_host, require_login
 from adjourn.web.shown_asks import next_path
 from adjourn.web.site import site_of
 from adjourn.web.templating import page
@@ -151,9 +151,14 @@ def tell_refusal(
 
 def _go_on(controller: Controller, ask: Ask) -> Response:
     """Lead on to the next open ask, which tells what became of this one."""
+    return RedirectResponse(path_after(controller, ask), 303)
+
+
+def path_after(controller: Controller, ask: Ask) -> str:
+    """Return where a person is led who has just settled an ask."""
     with controller.store.read() as view:
         path = next_path(view, ask.id, now=controller.now())
-    return RedirectResponse(f"{path}?done={ask.id}", 303)
+    return f"{path}?done={ask.id}"
 
 
 async def _settle(request: Request) -> Response:
@@ -214,7 +219,7 @@ async def _preview(request: Request) -> Response:
 
 async def _editor(request: Request, by: Principal, form: Form | None) -> Response:
     """Show the arguments for editing, and once they are edited what would run. It records none."""
-    name = request.path_params["ask"]
+    name, passkey_host = request.path_params["ask"], own_passkey_host(request)
 
     def show(controller: Controller) -> Response:
         ask = find_ask(controller, name)
@@ -246,7 +251,8 @@ async def _editor(request: Request, by: Principal, form: Form | None) -> Respons
             text=text,
             schema=visible(canonical(schema).decode()) if schema else None,
             needs_signature=ask.terms.signed,
-            passkey=None,
+            passkey=passkey_host,
+            needs_passkeys=bool(passkey_host),
             **values,
         )
 

@@ -41,7 +41,8 @@ from adjourn.views.transcript import transcript_blocks
 from adjourn.views.workspace import workspace_blocks
 from adjourn.web.acts import act_routes
 from adjourn.web.html import to_html
-from adjourn.web.login import login_routes, require_login
+from adjourn.web.login import login_routes, own_passkey_host, require_login
+from adjourn.web.passkey_routes import passkey_routes
 from adjourn.web.problems import HttpRefusal, status_of
 from adjourn.web.shown_asks import next_path, show_ask
 from adjourn.web.site import Site, site_of
@@ -82,6 +83,7 @@ def page_routes() -> list[BaseRoute]:
         Route("/live", _live, methods=["GET"]),
         Route("/static/{hash}/{name}", static_file, methods=["GET"]),
         *login_routes(),
+        *passkey_routes(),
         *act_routes(),
     ]
 
@@ -305,6 +307,7 @@ def _gist_of(view: View, happened: Happened, *, now: int) -> str:
 async def _ask(request: Request) -> Response:
     by = await require_login(request)
     name, query = request.path_params["ask"], request.query_params
+    host = own_passkey_host(request)
 
     def show(controller: Controller) -> Response:
         with controller.store.read() as view:
@@ -312,7 +315,12 @@ async def _ask(request: Request) -> Response:
                 raise NotFound(f"no ask is called {visible(name)}", way_out="adjourn inbox")
             ask, done = view.ask(name), _told(view, query.get("done"))
         shown = show_ask(
-            controller, ask, by=by, shows_all=query.get("full") == "1", now=controller.now()
+            controller,
+            ask,
+            by=by,
+            passkey_host=host,
+            shows_all=query.get("full") == "1",
+            now=controller.now(),
         )
         with controller.store.read() as view:
             shown |= _known(request, by, view, next=next_path(view, ask.id, now=controller.now()))
