@@ -120,7 +120,7 @@ def _known(request: Request, by: Principal, view: View, **values: Any) -> dict[s
     return {
         "user": by.name.partition(":")[2],
         "count": view.count_open_asks(),
-        "here": path,
+        "here": "/" if path in {"/", "/snoozed", "/settled"} else path,
         "live": view.trail_head()[0],
         **values,
     }

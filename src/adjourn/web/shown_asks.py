@@ -33,6 +33,7 @@ from adjourn.wiring.scenes import resumability_of, workspace_since
 _SHOWN = 20_000  # characters of a value, unless all of it is wanted
 _REST = "not all of it is shown here"
 _COMMANDS = Commands("adjourn", None)
+_NOT_SHOWN: dict[str, Any] = {"resumable": None, "can_resume": True}
 
 
 def show_ask(
@@ -76,7 +77,7 @@ def show_ask(
         "title": f"{ask.kind} {ask.id[:8]}",
         "view": to_html(blocks),
         "work": to_html(work_blocks(scene, cut=cut)),
-        "resumable": _resumable(controller, scene) if ask.is_open else None,
+        **(_resumable(controller, scene) if ask.is_open else _NOT_SHOWN),
         "workspace": _workspace(controller, scene) if ask.is_open else None,
         "settled": _settled(ask, scene, cut=cut),
         "is_open": ask.is_open,
@@ -145,12 +146,18 @@ def _who_may(ask: Ask, verb: Verb, users: Iterable[WebUser]) -> str:
     return f"May {verb}: {here}at a terminal the owner of the store and whom the config names."
 
 
-def _resumable(controller: Controller, scene: Scene) -> Any:
+def _resumable(controller: Controller, scene: Scene) -> dict[str, Any]:
+    """Return whether an agent could go on from here; of a command there is nothing to say."""
     try:
         found = resumability_of(controller, scene.task, commands=_COMMANDS)
     except AdjournError as error:
-        return error.sentence
-    return to_html(resumability_blocks(found)) if found else None
+        return {"resumable": error.sentence, "can_resume": False}
+    if found is None:
+        return _NOT_SHOWN
+    return {
+        "resumable": to_html(resumability_blocks(found)[1:]),
+        "can_resume": found.can_be_resumed,
+    }
 
 
 def _workspace(controller: Controller, scene: Scene) -> Any:
