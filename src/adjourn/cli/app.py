@@ -55,6 +55,7 @@ VERBS = {
     "users": "Add, list and remove those who may log in to the web inbox.",
     "delegate": "Let an agent decide for a task that it did not start.",
     "serve": "Serve the HTTP API, the pages and MCP.",
+    "tokens": "Make, list and revoke tokens of the HTTP API.",
     "mcp": "Serve MCP on stdin and stdout, for a parent agent.",
     "config": "Show what the built-in agent is set to, and by what.",
     "notify": "Say who is told of pauses, decisions and endings, and tell them.",

@@ -1,7 +1,7 @@
 """Makes the application of its routes: the API, the pages and MCP, behind one guard."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -27,6 +27,9 @@ def build_app(site: Site, *, routes: Sequence[BaseRoute], log: LogWriter = write
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         del app
         site.start()
+        with suppress(AdjournError):  # whoever asks is told
+            await site.call(site.supervisors.adopt_left)
+            await site.call(site.metrics.begin)
         try:
             yield
         finally:

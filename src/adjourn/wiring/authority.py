@@ -8,7 +8,7 @@ import os
 import msgspec
 
 from adjourn.core.ask import Principal
-from adjourn.core.authority.scopes import AGENT, ALL, NONE, Rights, Scope
+from adjourn.core.authority.scopes import AGENT, ALL, NONE, TOKEN, Rights, Scope
 from adjourn.core.errors import Misuse, NotAllowed
 from adjourn.core.states import CallState
 from adjourn.core.task import Run
@@ -30,6 +30,7 @@ from adjourn.process.ancestry import (
     with_place,
 )
 from adjourn.system.files import LOCK, RESULT, is_lock_held, run_directory, run_names
+from adjourn.system.machine import now
 
 _DECIDE_ELSEWHERE = (
     "decide from the terminal where you started the task, or sign the decision with --sign KEY"
@@ -64,6 +65,14 @@ class FileAuthoriser:
             # It has no more than the user or login through whose process it speaks
             user = self.rights(Principal(name=by.through)) if by.through else NONE
             return Rights(scopes=user.scopes & agent_scopes(read_config(owner), by))
+        if by.kind == TOKEN:
+            # Only the HTTP API has them (bench start)
+            from adjourn.settings.api_tokens import rights_of_token
+
+            known = rights_of_token(by.name.partition(":")[2], owner=owner, now=now())
+            if known:
+                user = self.rights(Principal(name=by.through)) if by.through else NONE
+                return msgspec.structs.replace(known, scopes=user.scopes & known.scopes)
         if by.kind in _USERS:
             # Only who decides in a browser needs it
             from adjourn.settings.principals import rights_of_user

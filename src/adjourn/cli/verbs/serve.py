@@ -54,15 +54,14 @@ def command(session: Session, **given: Unpack[Given]) -> int:
         )
     try:
         # Needs an optional package
+        from adjourn.web.app import build_app
+        from adjourn.web.routes import all_routes
         from adjourn.web.serve import address_of, read_listen, serve
+        from adjourn.web.site import Site
     except ImportError as error:
         raise Misuse(
             f"serve needs what is not installed: {error.name}", way_out="pip install 'adjourn[web]'"
         ) from None
-    from adjourn.web.app import build_app
-    from adjourn.web.routes import all_routes
-    from adjourn.web.site import Site
-
     if (given["tls_cert"] is None) != (given["tls_key"] is None):
         raise Misuse("--tls-cert and --tls-key go together", way_out="adjourn serve --help")
     tls = _readable(given["tls_cert"], given["tls_key"])
