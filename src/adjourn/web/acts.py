@@ -37,7 +37,7 @@ from adjourn.web.forms import Form, read_form
 from adjourn.web.html import to_html
 from adjourn.web.login import own_passkey_host, require_login
 from adjourn.web.shown_asks import next_path
-from adjourn.web.site import site_of
+from adjourn.web.stores import chosen_site, site_with_ask, site_with_task
 from adjourn.web.templating import page
 
 _HOUR = 3_600_000
@@ -72,7 +72,7 @@ async def _decide(request: Request) -> Response:
         record(controller, [reply], by=by)
         return _go_on(controller, ask)
 
-    return await site_of(request).call(act)
+    return await (await site_with_ask(request)).call(act)
 
 
 def find_ask(controller: Controller, name: str) -> Ask:
@@ -183,7 +183,7 @@ async def _settle(request: Request) -> Response:
             raise
         return _go_on(controller, ask)
 
-    return await site_of(request).call(act)
+    return await (await site_with_ask(request)).call(act)
 
 
 async def _snooze(request: Request) -> Response:
@@ -202,7 +202,7 @@ async def _snooze(request: Request) -> Response:
         controller.decisions.snooze([ask.id], until=until, by=by)
         return _go_on(controller, ask) if until else RedirectResponse(f"/asks/{ask.id}", 303)
 
-    return await site_of(request).call(act)
+    return await (await site_with_ask(request)).call(act)
 
 
 # --- edit, then approve ---------------------------------------------------------------------------
@@ -256,7 +256,7 @@ async def _editor(request: Request, by: Principal, form: Form | None) -> Respons
             **values,
         )
 
-    return await site_of(request).call(show)
+    return await (await site_with_ask(request)).call(show)
 
 
 def _previewed(controller: Controller, ask: ApprovalAsk, digest: str, form: Form) -> dict[str, Any]:
@@ -333,7 +333,7 @@ async def _show_batch(request: Request) -> Response:
             confirm=f"{verb.capitalize()} all {len(asks)}" if len(asks) > 1 else verb.capitalize(),
         )
 
-    return await site_of(request).call(show)
+    return await chosen_site(request, form.get("store")).call(show)
 
 
 async def _decide_batch(request: Request) -> Response:
@@ -354,7 +354,7 @@ async def _decide_batch(request: Request) -> Response:
         record(controller, replies, by=by)
         return RedirectResponse(f"/?done={names[-1]}", 303)
 
-    return await site_of(request).call(act)
+    return await chosen_site(request, form.get("store")).call(act)
 
 
 # --- tasks ----------------------------------------------------------------------------------------
@@ -372,4 +372,4 @@ async def _stop(request: Request) -> Response:
         stop(name, by=by)
         return RedirectResponse(f"/tasks/{name}", 303)
 
-    return await site_of(request).call(act)
+    return await (await site_with_task(request)).call(act)

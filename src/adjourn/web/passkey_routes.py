@@ -21,6 +21,7 @@ from adjourn.web.forms import Form, read_form
 from adjourn.web.login import host_for_passkeys, require_login, user_of, with_session
 from adjourn.web.problems import HttpRefusal, problem_response
 from adjourn.web.site import site_of
+from adjourn.web.stores import site_with_ask
 from adjourn.wiring.passkey_users import (
     Assertion,
     NewPasskey,
@@ -133,7 +134,7 @@ async def _document(request: Request) -> Response:
             raise Conflict("the call is not the one that was shown", way_out=f"adjourn show {name}")
         return document_of(decision)
 
-    document = await site_of(request).call(write)
+    document = await (await site_with_ask(request)).call(write)
     return _json(
         {
             "document": document,
@@ -162,7 +163,7 @@ async def _record(request: Request) -> Response:
             raise
         return path_after(controller, ask)
 
-    return _json({"next": await site_of(request).call(act)})
+    return _json({"next": await (await site_with_ask(request)).call(act)})
 
 
 async def _remove(request: Request) -> Response:

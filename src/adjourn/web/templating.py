@@ -56,6 +56,7 @@ _USUAL: dict[str, Any] = {
     "needs_passkeys": False,
     "links": (),
     "more": None,
+    "stores": (),
 }
 
 
