@@ -89,7 +89,10 @@ def rights_of_user(config: Config, by: Principal, *, owner: int) -> Rights:
     from adjourn.settings.web_users import find_user
 
     user = find_user(by.name.partition(":")[2], owner)
-    return Rights(scopes=frozenset(user.scopes)) if user else NONE
+    if user is None:
+        return NONE
+    both = (f"web:{user.name}", f"passkey:{user.name}")  # two ways in of one person
+    return Rights(scopes=frozenset(user.scopes), also=both)
 
 
 def agent_scopes(config: Config, by: Principal) -> frozenset[Scope]:

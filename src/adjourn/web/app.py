@@ -20,21 +20,30 @@ from adjourn.web.tokens import KnownTokens
 LogWriter = Callable[[dict[str, object]], None]
 
 
-def build_app(site: Site, *, routes: Sequence[BaseRoute], log: LogWriter = write_log) -> Starlette:
-    """Return the application. It follows the store while it runs."""
+def build_app(
+    site: Site,
+    *,
+    routes: Sequence[BaseRoute],
+    others: Sequence[Site] = (),
+    log: LogWriter = write_log,
+) -> Starlette:
+    """Return the application. It follows the store while it runs, and others that pages show."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         del app
-        site.start()
-        with suppress(AdjournError):  # whoever asks is told
-            await site.call(site.supervisors.adopt_left)
-            await site.call(site.metrics.begin)
+        for each in (site, *others):
+            each.start()
+            with suppress(AdjournError):  # whoever asks is told
+                await each.call(each.supervisors.adopt_left)
+                await each.call(each.metrics.begin)
         try:
             yield
         finally:
-            site.stop()
-            site.close()
+            for each in (site, *others):
+                each.stop()
+            for each in (site, *others):
+                each.close()
 
     app = Starlette(
         routes=[Route("/healthz", _health, methods=["GET"]), *routes],
@@ -43,6 +52,7 @@ def build_app(site: Site, *, routes: Sequence[BaseRoute], log: LogWriter = write
         lifespan=lifespan,
     )
     app.state.site = site
+    app.state.others = others
     app.state.tokens = KnownTokens()
     return app
 
