@@ -5,6 +5,7 @@ Issue 18, points 2 and 3; A-R6, A-R85, D-R26.
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -155,8 +156,8 @@ def test_approve_shows_what_runs_and_moves_on(served: Served, anna: Client) -> N
 
     found = state(served, ask)
     assert (found["state"], found["settled_by"], found["level"]) == ("approved", "web:anna", "L0")
-    served.shell.adjourn("resume", task)
-    assert (served.shell.place / "made by web").exists()
+    # The server has it go on
+    until((served.shell.place / "made by web").exists, what=f"task {task} went on", seconds=60)
     anna.post(f"/asks/{later}/reject")
 
 
@@ -197,8 +198,7 @@ def test_edit_then_approve(served: Served, anna: Client) -> None:
     edited = preview.field("edited")
     anna.post(f"/asks/{ask}/approve", {"digest": digest, "edited": edited})
     assert state(served, ask)["state"] == "approved"
-    served.shell.adjourn("resume", str(state(served, ask)["task_id"]))
-    assert (served.shell.place / "right").exists()
+    until((served.shell.place / "right").exists, what="the task went on", seconds=60)
     assert not (served.shell.place / "wrong name").exists()
 
 
@@ -366,3 +366,30 @@ def test_a_large_argument_is_shown_whole_before_it_is_approved(
     assert long in whole.text
     assert f"/asks/{ask}/approve" in whole.html
     anna.post(f"/asks/{ask}/reject")
+
+
+def test_all_stores_of_a_user_are_one_inbox(tmp_path: Path) -> None:
+    """Decisions go to the store that has the ask, whichever it is."""
+    here, there = Shell(tmp_path / "here"), Shell(tmp_path / "there")
+    here.place.mkdir()
+    there.place.mkdir()
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        there.environment[name] = here.environment[name]
+    near = Served(here, "--everywhere")
+    asks = [approval(Served(shell), "true", shell.place.name) for shell in (here, there)]
+    with near, near.browser("anna") as anna:
+        page = anna.get("/")
+        assert page.asks == asks
+        assert str(there.place) in page.text
+        digest = anna.get(f"/asks/{asks[1]}").field("digest")
+        assert anna.post(f"/asks/{asks[1]}/approve", {"digest": digest}).status == 303
+        assert anna.get("/").asks == asks[:1]
+        assert "there" in anna.get(f"/asks/{asks[1]}").text
+        key = re.findall(r'name="store" value="(\w+)"', page.html)[1]
+        assert "was approved" in anna.get(f"/asks/{asks[1]}").text
+        assert asks[1] in anna.get(f"/settled?store={key}").asks
+        assert asks[1] not in anna.get("/settled").asks
+        assert anna.post(f"/asks/{asks[0]}/reject").status == 303
+        until(lambda: there.json("tasks")["tasks"][0]["state"] == "succeeded", what="it went on")
+    assert here.end() == {}
+    assert there.end() == {}

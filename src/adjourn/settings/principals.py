@@ -12,7 +12,7 @@ from adjourn.settings.config import Config, read_config
 from adjourn.settings.notify import Secret, key_of, proper_name, require_secret
 
 _DECIDES = frozenset({Scope.ANSWER, Scope.APPROVE})
-_HOW = "see docs/security.md"
+_HOW = "adjourn decide --help"
 
 
 class PrincipalTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,7 +32,7 @@ class WebhookTable(Secret, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 PRINCIPAL_KEYS = {
     "name": (
-        "Who: `uid:1001` for a user of this machine, `key:anna` for whoever signs as `anna` in"
+        "Who: `uid:1001` for a user of this machine, `key:anna` for the signer `anna` in"
         " the allowed signers, `agent:claude` for a host that speaks MCP, `web:anna` or"
         " `passkey:anna` for a user of `adjourn serve`."
     ),
@@ -89,7 +89,10 @@ def rights_of_user(config: Config, by: Principal, *, owner: int) -> Rights:
     from adjourn.settings.web_users import find_user
 
     user = find_user(by.name.partition(":")[2], owner)
-    return Rights(scopes=frozenset(user.scopes)) if user else NONE
+    if user is None:
+        return NONE
+    both = (f"web:{user.name}", f"passkey:{user.name}")  # two ways in of one person
+    return Rights(scopes=frozenset(user.scopes), also=both)
 
 
 def agent_scopes(config: Config, by: Principal) -> frozenset[Scope]:
@@ -108,7 +111,7 @@ def _rights_of(config: Config, by: Principal) -> Rights:
     for table in principals(config):
         if table.name == by.name:
             return Rights(scopes=frozenset(table.scopes), also=table.also)
-    # Whoever the allowed signers name is known by that
+    # A person in the allowed signers is known by that name
     return Rights(scopes=_DECIDES) if by.kind == "key" else NONE
 
 

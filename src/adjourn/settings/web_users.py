@@ -21,9 +21,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 class Passkey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The public half of a passkey, and where it was made: it serves nowhere else."""
 
-    id: str  # base64url, as the browser says it
+    id: str  # base64url, as the browser writes it
     public_key: str  # base64url
-    origin: str
     rp_id: str
     name: str
     at: str

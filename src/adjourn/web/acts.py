@@ -35,9 +35,9 @@ from adjourn.views.call import call_blocks
 from adjourn.views.task import ask_blocks, difference_blocks
 from adjourn.web.forms import Form, read_form
 from adjourn.web.html import to_html
-from adjourn.web.login import require_login
+from adjourn.web.login import own_passkey_host, require_login
 from adjourn.web.shown_asks import next_path
-from adjourn.web.site import site_of
+from adjourn.web.stores import chosen_site, site_with_ask, site_with_task
 from adjourn.web.templating import page
 
 _HOUR = 3_600_000
@@ -72,7 +72,7 @@ async def _decide(request: Request) -> Response:
         record(controller, [reply], by=by)
         return _go_on(controller, ask)
 
-    return await site_of(request).call(act)
+    return await (await site_with_ask(request)).call(act)
 
 
 def find_ask(controller: Controller, name: str) -> Ask:
@@ -151,9 +151,14 @@ def tell_refusal(
 
 def _go_on(controller: Controller, ask: Ask) -> Response:
     """Lead on to the next open ask, which tells what became of this one."""
+    return RedirectResponse(path_after(controller, ask), 303)
+
+
+def path_after(controller: Controller, ask: Ask) -> str:
+    """Return where a person is led who has just settled an ask."""
     with controller.store.read() as view:
         path = next_path(view, ask.id, now=controller.now())
-    return RedirectResponse(f"{path}?done={ask.id}", 303)
+    return f"{path}?done={ask.id}"
 
 
 async def _settle(request: Request) -> Response:
@@ -178,7 +183,7 @@ async def _settle(request: Request) -> Response:
             raise
         return _go_on(controller, ask)
 
-    return await site_of(request).call(act)
+    return await (await site_with_ask(request)).call(act)
 
 
 async def _snooze(request: Request) -> Response:
@@ -197,7 +202,7 @@ async def _snooze(request: Request) -> Response:
         controller.decisions.snooze([ask.id], until=until, by=by)
         return _go_on(controller, ask) if until else RedirectResponse(f"/asks/{ask.id}", 303)
 
-    return await site_of(request).call(act)
+    return await (await site_with_ask(request)).call(act)
 
 
 # --- edit, then approve ---------------------------------------------------------------------------
@@ -214,7 +219,7 @@ async def _preview(request: Request) -> Response:
 
 async def _editor(request: Request, by: Principal, form: Form | None) -> Response:
     """Show the arguments for editing, and once they are edited what would run. It records none."""
-    name = request.path_params["ask"]
+    name, passkey_host = request.path_params["ask"], own_passkey_host(request)
 
     def show(controller: Controller) -> Response:
         ask = find_ask(controller, name)
@@ -246,11 +251,12 @@ async def _editor(request: Request, by: Principal, form: Form | None) -> Respons
             text=text,
             schema=visible(canonical(schema).decode()) if schema else None,
             needs_signature=ask.terms.signed,
-            passkey=None,
+            passkey=passkey_host,
+            needs_passkeys=bool(passkey_host),
             **values,
         )
 
-    return await site_of(request).call(show)
+    return await (await site_with_ask(request)).call(show)
 
 
 def _previewed(controller: Controller, ask: ApprovalAsk, digest: str, form: Form) -> dict[str, Any]:
@@ -327,7 +333,7 @@ async def _show_batch(request: Request) -> Response:
             confirm=f"{verb.capitalize()} all {len(asks)}" if len(asks) > 1 else verb.capitalize(),
         )
 
-    return await site_of(request).call(show)
+    return await chosen_site(request, form.get("store")).call(show)
 
 
 async def _decide_batch(request: Request) -> Response:
@@ -348,7 +354,7 @@ async def _decide_batch(request: Request) -> Response:
         record(controller, replies, by=by)
         return RedirectResponse(f"/?done={names[-1]}", 303)
 
-    return await site_of(request).call(act)
+    return await chosen_site(request, form.get("store")).call(act)
 
 
 # --- tasks ----------------------------------------------------------------------------------------
@@ -366,4 +372,4 @@ async def _stop(request: Request) -> Response:
         stop(name, by=by)
         return RedirectResponse(f"/tasks/{name}", 303)
 
-    return await site_of(request).call(act)
+    return await (await site_with_task(request)).call(act)

@@ -20,21 +20,30 @@ from adjourn.web.tokens import KnownTokens
 LogWriter = Callable[[dict[str, object]], None]
 
 
-def build_app(site: Site, *, routes: Sequence[BaseRoute], log: LogWriter = write_log) -> Starlette:
-    """Return the application. It follows the store while it runs."""
+def build_app(
+    site: Site,
+    *,
+    routes: Sequence[BaseRoute],
+    others: Sequence[Site] = (),
+    log: LogWriter = write_log,
+) -> Starlette:
+    """Return the application. It follows the store while it runs, and others that pages show."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         del app
-        site.start()
-        with suppress(AdjournError):  # whoever asks is told
-            await site.call(site.supervisors.adopt_left)
-            await site.call(site.metrics.begin)
+        for each in (site, *others):
+            each.start()
+            with suppress(AdjournError):  # whoever asks is told
+                await each.call(each.supervisors.adopt_left)
+                await each.call(each.metrics.begin)
         try:
             yield
         finally:
-            site.stop()
-            site.close()
+            for each in (site, *others):
+                each.stop()
+            for each in (site, *others):
+                each.close()
 
     app = Starlette(
         routes=[Route("/healthz", _health, methods=["GET"]), *routes],
@@ -47,6 +56,7 @@ def build_app(site: Site, *, routes: Sequence[BaseRoute], log: LogWriter = write
         lifespan=lifespan,
     )
     app.state.site = site
+    app.state.others = others
     app.state.tokens = KnownTokens()
     return app
 
@@ -66,7 +76,7 @@ async def _health(request: Request) -> Response:
 
 
 async def _tell_error(request: Request, error: Exception) -> Response:
-    """Tell of an error as whoever asked reads it: a client of the API, or a person."""
+    """Answer an error in the form of the reader: a client of the API, or a person."""
     assert isinstance(error, AdjournError)  # noqa: S101 -- it is the handler of those
     if request.url.path.startswith(("/api/", "/healthz", "/metrics", "/mcp")):
         return problem_response(error, site_of(request).redactor)
@@ -84,7 +94,7 @@ async def _tell_defect(request: Request, error: Exception) -> Response:
 
 
 async def _tell_http_error(request: Request, error: Exception) -> Response:
-    """Tell of what the routes themselves refuse: an unknown path, a method that it has not."""
+    """Answer what the routes themselves refuse: an unknown path or method."""
     assert isinstance(error, HTTPException)  # noqa: S101 -- it is the handler of those
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
     refusal = HttpRefusal(

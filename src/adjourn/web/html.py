@@ -49,10 +49,10 @@ def _element(block: Block) -> Markup:
             return Markup("<dl>{}</dl>").format(Markup("").join(entries)) if entries else Markup("")
         case Code():
             rows = [
-                Markup('<span class="row">{}</span>').format(_spans(line(text)))
+                Markup('<span class="row">{}\n</span>').format(_spans(line(text)))
                 for text in block.lines
             ]
-            return Markup('<pre class="code">{}</pre>').format(Markup("\n").join(rows))
+            return Markup('<pre class="code">{}</pre>').format(Markup("").join(rows))
         case AgentWords():
             return _words(block)
         case CommandBlock():

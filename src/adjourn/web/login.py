@@ -1,7 +1,7 @@
 """Sessions of browsers: one-time links, the cookie, and who a request is from."""
 
 from http.cookies import CookieError
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -19,12 +19,13 @@ from adjourn.settings.web_sessions import (
     sessions_of,
     use_link,
 )
-from adjourn.settings.web_users import WebUser, find_user
+from adjourn.settings.web_users import WebUser, find_user, read_users
 from adjourn.system.machine import now
 from adjourn.web.forms import local_path, read_form
 from adjourn.web.problems import HttpRefusal
 from adjourn.web.site import Address, Site, site_of
 from adjourn.web.templating import page
+from adjourn.wiring.passkey_users import is_installed
 
 _USED = "That link is unknown, was used, or is older than ten minutes."
 
@@ -77,6 +78,35 @@ async def require_login(request: Request) -> Principal:
     raise HttpRefusal(401, "login", "you are not logged in", way_out="adjourn users link NAME")
 
 
+def host_for_passkeys(request: Request) -> str:
+    """Return the name that passkeys of this server are bound to, or say why there are none."""
+    why = why_no_passkeys(site_of(request).address)
+    if why:
+        raise HttpRefusal(409, "no_passkeys", why, way_out="pip install 'adjourn[passkeys]'")
+    return urlsplit(site_of(request).address.public_url).hostname or ""
+
+
+def own_passkey_host(request: Request) -> str | None:
+    """Return the name that the user's passkeys are bound to, if they have one for this server."""
+    user = user_of(request)
+    if user is None or not user.passkeys or why_no_passkeys(site_of(request).address):
+        return None
+    host = host_for_passkeys(request)
+    return host if any(each.rp_id == host for each in user.passkeys) else None
+
+
+def why_no_passkeys(address: Address) -> str | None:
+    """Return why no passkey works with this server, or None if they do."""
+    host = urlsplit(address.public_url).hostname or ""
+    if not is_installed():
+        return "Passkeys need one more package: pip install 'adjourn[passkeys]'."
+    if ":" in host or host.replace(".", "").isdigit():
+        return "Passkeys need a name: open this server as localhost, or give it --public-url."
+    if not address.is_secure and host != "localhost":
+        return "Passkeys need HTTPS: serve with --tls-cert and --tls-key, or behind a proxy."
+    return None
+
+
 def _cookie_name(address: Address) -> str:
     return "__Host-adjourn" if address.is_secure else "adjourn"
 
@@ -113,14 +143,17 @@ async def _show_login(request: Request) -> Response:
 def _login_page(
     request: Request, *, following: str, error: str | None = None, status: int = 200
 ) -> Response:
-    del request
+    has_passkeys = why_no_passkeys(site_of(request).address) is None and any(
+        user.passkeys for user in read_users()
+    )
     return page(
         "login.html",
         status=status,
         title="Log in",
         next=following,
         error=error,
-        has_passkeys=False,
+        has_passkeys=has_passkeys,
+        needs_passkeys=has_passkeys,
     )
 
 
@@ -159,6 +192,7 @@ async def _show_account(request: Request) -> Response:
     user, token = user_of(request), _cookie(request)
     if user is None or token is None:
         raise HttpRefusal(401, "login", "you are not logged in")
+    why = why_no_passkeys(site_of(request).address)
     this = find_session(token, now=now())
     sessions = [
         {"since": stamp(each.began_at), "how": each.how, "is_this": each == this}
@@ -171,7 +205,8 @@ async def _show_account(request: Request) -> Response:
         here="/account",
         scopes=", ".join(user.scopes) or "look, and nothing else",
         passkeys=user.passkeys,
-        passkeys_work=False,
-        why_no_passkeys="",
+        passkeys_work=why is None,
+        needs_passkeys=why is None,
+        why_no_passkeys=why,
         sessions=sessions,
     )

@@ -1,7 +1,7 @@
 """The pages: each shows what a view lays out, and changes nothing."""
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from adjourn.controller.controller import Controller
 from adjourn.core.agent.transcript import Tally
-from adjourn.core.ask import Ask, AskKind, Principal
+from adjourn.core.ask import Ask, AskKind
 from adjourn.core.errors import AdjournError, AlreadySettled, NotFound, NothingRecorded
 from adjourn.core.states import TaskState
 from adjourn.core.task import Task, run_id
@@ -41,11 +41,24 @@ from adjourn.views.transcript import transcript_blocks
 from adjourn.views.workspace import workspace_blocks
 from adjourn.web.acts import act_routes
 from adjourn.web.html import to_html
-from adjourn.web.login import login_routes, require_login
+from adjourn.web.login import login_routes, own_passkey_host, require_login
+from adjourn.web.passkey_routes import passkey_routes
 from adjourn.web.problems import HttpRefusal, status_of
 from adjourn.web.shown_asks import next_path, show_ask
-from adjourn.web.site import Site, site_of
+from adjourn.web.site import Site
+from adjourn.web.stores import (
+    chosen_site,
+    follow_all,
+    key_of,
+    known_everywhere,
+    name_of,
+    site_with_ask,
+    site_with_task,
+    sites_of,
+    store_choices,
+)
 from adjourn.web.templating import page, static_file
+from adjourn.wiring.json_documents import settled_asks
 from adjourn.wiring.plan_files import open_plan
 from adjourn.wiring.policies import allowances
 from adjourn.wiring.scenes import gather_task, kept_transcript
@@ -58,6 +71,13 @@ _OUTPUT = 64 * 1024  # bytes of a run's output on one page
 _TABS = (("/", "Open"), ("/snoozed", "Snoozed"), ("/settled", "Settled"))
 _COMMANDS = Commands("adjourn", None)
 _CUT = Cut(limit=20_000, rest="see the whole of it: adjourn show --full")
+_EMPTY: dict[str, Any] = {
+    "trouble": None,
+    "rows": (),
+    "more": None,
+    "looked_at": 0,
+    "below": "",
+}
 # What may settle an ask, and how it is called then
 _SETTLED = {
     f"ask_{state}": state
@@ -82,6 +102,7 @@ def page_routes() -> list[BaseRoute]:
         Route("/live", _live, methods=["GET"]),
         Route("/static/{hash}/{name}", static_file, methods=["GET"]),
         *login_routes(),
+        *passkey_routes(),
         *act_routes(),
     ]
 
@@ -112,18 +133,6 @@ async def error_page(request: Request, error: AdjournError) -> Response:
     return response
 
 
-def _known(request: Request, by: Principal, view: View, **values: Any) -> dict[str, Any]:
-    """Return what every page of somebody who is logged in has."""
-    path = request.url.path
-    return {
-        "user": by.name.partition(":")[2],
-        "count": view.count_open_asks(),
-        "here": path,
-        "live": view.trail_head()[0],
-        **values,
-    }
-
-
 # --- asks -----------------------------------------------------------------------------------------
 
 
@@ -142,54 +151,75 @@ class AskFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def _inbox(request: Request) -> Response:
-    by, site = await require_login(request), site_of(request)
-    query, is_snoozed = request.query_params, request.url.path == "/snoozed"
+    by = await require_login(request)
+    known, query = await known_everywhere(request, by), request.query_params
+    is_snoozed = request.url.path == "/snoozed"
     wanted = AskFilter(
         kind=query.get("kind", ""),
         task=query.get("task", "").strip(),
         q=query.get("q", "").strip(),
+        store=query.get("store", ""),
     )
-    after, done = query.get("after"), query.get("done")
+    after = query.get("after")
+    sites = sites_of(request)
+    found: list[dict[str, Any]] = []
+    done: str | None = None
+    for site in [chosen_site(request)] if wanted.store else sites:
+        listed = _list_of(wanted, after=after, is_snoozed=is_snoozed, done=query.get("done"))
+        store: dict[str, Any] = {"name": name_of(site), "key": key_of(site), **_EMPTY}
+        try:
+            told, rows = await site.call(listed)
+            store |= rows
+            done = done or told
+        except AdjournError as error:
+            if len(sites) == 1:
+                raise
+            store["trouble"] = prose(error.sentence)
+        if store["more"]:  # the next page is of this store
+            store["more"] += f"&store={key_of(site)}" if len(sites) > 1 else ""
+        found.append(store)
+    return page(
+        "inbox.html",
+        **known | {"done": done},
+        title="Snoozed" if is_snoozed else "Inbox",
+        tabs=_TABS,
+        tab=request.url.path,
+        kinds=[str(kind) for kind in AskKind],
+        filter=wanted,
+        stores=store_choices(request),
+        found=found,
+        empty="Nothing is snoozed." if is_snoozed else "Nothing waits for you.",
+    )
 
-    def show(controller: Controller) -> Response:
+
+def _list_of(
+    wanted: AskFilter, *, after: str | None, is_snoozed: bool, done: str | None
+) -> Callable[[Controller], tuple[str | None, dict[str, Any]]]:
+    """Return what lists one page of a store's asks, and tells what became of one."""
+
+    def show(controller: Controller) -> tuple[str | None, dict[str, Any]]:
         now = controller.now()
         with controller.store.read() as view:
             if is_snoozed:
                 asks, looked_at = view.snoozed_asks(now=now, limit=_PAGE + 1), 0
             else:
                 asks, looked_at = _matching(view, wanted, after=_existing(view, after), now=now)
-            rows = [_row(view, ask, now=now) for ask in asks[:_PAGE]]
             more = None
             if len(asks) > _PAGE and not is_snoozed:
-                given = {**msgspec.structs.asdict(wanted), "after": asks[_PAGE - 1].id}
+                given = {"kind": wanted.kind, "task": wanted.task, "q": wanted.q}
+                given["after"] = asks[_PAGE - 1].id
                 more = "/?" + urlencode({key: value for key, value in given.items() if value})
             is_first = not (after or is_snoozed or wanted.is_given)
             paused = paused_tasks(view, limit=_PAGE) if is_first else []
             below = paused_blocks(paused, _COMMANDS, now=now) if paused else []
-            store = {
-                "name": site.root,
-                "key": "",
-                "trouble": None,
-                "rows": rows,
+            return _told(view, done), {
+                "rows": [_row(view, ask, now=now) for ask in asks[:_PAGE]],
                 "more": more,
                 "looked_at": looked_at,
                 "below": to_html(below),
             }
-            return page(
-                "inbox.html",
-                **_known(request, by, view),
-                title="Snoozed" if is_snoozed else "Inbox",
-                tabs=_TABS,
-                tab=request.url.path,
-                kinds=[str(kind) for kind in AskKind],
-                filter=wanted,
-                stores=[],
-                found=[store],
-                empty="Nothing is snoozed." if is_snoozed else "Nothing waits for you.",
-                done=_told(view, done),
-            )
 
-    return await site.call(show)
+    return show
 
 
 def _existing(view: View, ask_id: str | None) -> str | None:
@@ -247,78 +277,65 @@ def _told(view: View, ask_id: str | None) -> str | None:
 
 async def _settled_asks(request: Request) -> Response:
     by = await require_login(request)
+    known = await known_everywhere(request, by)
     before = request.query_params.get("before", "")
 
     def show(controller: Controller) -> Response:
         now = controller.now()
         with controller.store.read() as view:
-            end = int(before) if before.isascii() and before.isdigit() else view.trail_head()[0] + 1
-            settled, place = _settled_before(view, end)
+            start = int(before) if before.isascii() and before.isdigit() else None
+            placed = settled_asks(view, before=start, limit=_PAGE + 1)
             rows = [
                 {
-                    "path": f"/asks/{happened.event.facts.get('ask')}",
-                    "kind": _SETTLED[happened.event.kind],
+                    "path": f"/asks/{ask.id}",
+                    "kind": str(ask.state),
                     "role": "muted",
-                    "what": _gist_of(view, happened, now=now),
-                    "meta": f"by {prose(happened.event.by)} · {ago(happened.event.at, now=now)}",
+                    "what": _row(view, ask, now=now)["what"],
+                    "meta": f"by {prose(settled.by)} · {ago(settled.at, now=now)}",
                 }
-                for happened in settled
+                for _, ask in placed[:_PAGE]
+                if (settled := ask.settlement)
             ]
+            more = f"/settled?before={placed[_PAGE - 1][0]}" if len(placed) > _PAGE else None
             return page(
                 "view.html",
-                **_known(request, by, view),
+                **known,
                 title="Settled",
+                stores=store_choices(request),
+                store=key_of(chosen_site(request)),
                 links=_TABS,
                 tab="/settled",
                 parts=(),
                 rows=rows,
                 empty="Nothing was settled yet.",
-                more=f"/settled?before={place}" if place > 1 else None,
+                more=more,
             )
 
-    return await site_of(request).call(show)
-
-
-def _settled_before(view: View, place: int) -> tuple[list[Happened], int]:
-    """Return a page of what settled asks before a place of the trail, newest first."""
-    found: list[Happened] = []
-    while place > 1 and len(found) < _PAGE:
-        start = max(0, place - 1 - 500)
-        events = view.happened(after=start, limit=place - 1 - start)
-        for happened in reversed(events):
-            if happened.event.kind in _SETTLED:
-                found.append(happened)
-                if len(found) == _PAGE:
-                    return found, happened.place
-        place = start + 1
-    return found, place
-
-
-def _gist_of(view: View, happened: Happened, *, now: int) -> str:
-    try:
-        ask = view.ask(str(happened.event.facts.get("ask")))
-    except AdjournError:
-        return "(forgotten)"
-    return _row(view, ask, now=now)["what"]
+    return await chosen_site(request).call(show)
 
 
 async def _ask(request: Request) -> Response:
     by = await require_login(request)
+    known, site = await known_everywhere(request, by), await site_with_ask(request)
     name, query = request.path_params["ask"], request.query_params
+    host = own_passkey_host(request)
 
     def show(controller: Controller) -> Response:
         with controller.store.read() as view:
-            if view.asks_like(name) != [name]:
-                raise NotFound(f"no ask is called {visible(name)}", way_out="adjourn inbox")
             ask, done = view.ask(name), _told(view, query.get("done"))
         shown = show_ask(
-            controller, ask, by=by, shows_all=query.get("full") == "1", now=controller.now()
+            controller,
+            ask,
+            by=by,
+            passkey_host=host,
+            shows_all=query.get("full") == "1",
+            now=controller.now(),
         )
         with controller.store.read() as view:
-            shown |= _known(request, by, view, next=next_path(view, ask.id, now=controller.now()))
-        return page("ask.html", **shown, done=done)
+            following = next_path(view, ask.id, now=controller.now())
+        return page("ask.html", **known | shown | {"next": following, "done": done})
 
-    return await site_of(request).call(show)
+    return await site.call(show)
 
 
 # --- tasks ----------------------------------------------------------------------------------------
@@ -326,13 +343,14 @@ async def _ask(request: Request) -> Response:
 
 async def _tasks(request: Request) -> Response:
     by = await require_login(request)
+    known = await known_everywhere(request, by)
     before = request.query_params.get("before")
 
     def show(controller: Controller) -> Response:
         now = controller.now()
         with controller.store.read() as view:
-            known = view.tasks_like(before) if before else []
-            found = view.tasks(limit=_PAGE + 1, before=known[0] if known else None)
+            older = view.tasks_like(before) if before else []
+            found = view.tasks(limit=_PAGE + 1, before=older[0] if older else None)
             rows = [
                 {
                     "path": f"/tasks/{task.id}",
@@ -346,15 +364,17 @@ async def _tasks(request: Request) -> Response:
             more = f"/tasks?before={found[_PAGE - 1].id}" if len(found) > _PAGE else None
             return page(
                 "view.html",
-                **_known(request, by, view),
+                **known,
                 title="Tasks",
+                stores=store_choices(request),
+                store=key_of(chosen_site(request)),
                 parts=(),
                 rows=rows,
                 empty="There is no task yet.",
                 more=more,
             )
 
-    return await site_of(request).call(show)
+    return await chosen_site(request).call(show)
 
 
 def _task_named(controller: Controller, name: str) -> Task:
@@ -377,7 +397,8 @@ def _links(task: Task) -> list[tuple[str, str]]:
 
 
 async def _task(request: Request) -> Response:
-    by, site = await require_login(request), site_of(request)
+    by = await require_login(request)
+    known, site = await known_everywhere(request, by), await site_with_task(request)
 
     def show(controller: Controller) -> Response:
         task = _task_named(controller, request.path_params["task"])
@@ -407,7 +428,7 @@ async def _task(request: Request) -> Response:
             ]
             return page(
                 "task.html",
-                **_known(request, by, view),
+                **known,
                 title=f"Task {task.id[:8]}",
                 links=_links(task),
                 tab=f"/tasks/{task.id}",
@@ -422,7 +443,8 @@ async def _task(request: Request) -> Response:
 
 
 async def _output(request: Request) -> Response:
-    by, site = await require_login(request), site_of(request)
+    by = await require_login(request)
+    known, site = await known_everywhere(request, by), await site_with_task(request)
     number: int = request.path_params["number"]
     offset = request.query_params.get("offset", "")
 
@@ -441,15 +463,14 @@ async def _output(request: Request) -> Response:
         runs = [
             (f"/tasks/{task.id}/runs/{each}", f"Run {each}") for each in range(1, task.runs + 1)
         ]
-        with controller.store.read() as view:
-            return page(
-                "view.html",
-                **_known(request, by, view),
-                title=f"Output of task {task.id[:8]}",
-                links=[*_links(task)[:1], *runs],
-                tab=request.url.path,
-                parts=parts,
-            )
+        return page(
+            "view.html",
+            **known,
+            title=f"Output of task {task.id[:8]}",
+            links=[*_links(task)[:1], *runs],
+            tab=request.url.path,
+            parts=parts,
+        )
 
     return await site.call(show)
 
@@ -469,26 +490,27 @@ def _tail(path: str, start: int | None) -> tuple[str, int, bool]:
 
 async def _transcript(request: Request) -> Response:
     by = await require_login(request)
+    known, site = await known_everywhere(request, by), await site_with_task(request)
 
     def show(controller: Controller) -> Response:
         task = _task_named(controller, request.path_params["task"])
         messages = kept_transcript(controller, task, shows_all=False)
         blocks = transcript_blocks(messages, Tally(messages), cut=_CUT)
-        with controller.store.read() as view:
-            return page(
-                "view.html",
-                **_known(request, by, view),
-                title=f"Conversation of task {task.id[:8]}",
-                links=_links(task),
-                tab=request.url.path,
-                parts=[("", to_html(blocks))],
-            )
+        return page(
+            "view.html",
+            **known,
+            title=f"Conversation of task {task.id[:8]}",
+            links=_links(task),
+            tab=request.url.path,
+            parts=[("", to_html(blocks))],
+        )
 
-    return await site_of(request).call(show)
+    return await site.call(show)
 
 
 async def _plan(request: Request) -> Response:
     by = await require_login(request)
+    known, site = await known_everywhere(request, by), await site_with_task(request)
 
     def show(controller: Controller) -> Response:
         task = _task_named(controller, request.path_params["task"])
@@ -499,17 +521,16 @@ async def _plan(request: Request) -> Response:
             graph_block(progress, columns=None),
             *standing_blocks(progress, _COMMANDS, named=task.spec.plan),
         ]
-        with controller.store.read() as view:
-            return page(
-                "view.html",
-                **_known(request, by, view),
-                title=f"Plan {visible(task.spec.plan)}",
-                links=_links(task),
-                tab=request.url.path,
-                parts=[("", to_html(blocks))],
-            )
+        return page(
+            "view.html",
+            **known,
+            title=f"Plan {visible(task.spec.plan)}",
+            links=_links(task),
+            tab=request.url.path,
+            parts=[("", to_html(blocks))],
+        )
 
-    return await site_of(request).call(show)
+    return await site.call(show)
 
 
 # --- rules and the trail --------------------------------------------------------------------------
@@ -517,6 +538,7 @@ async def _plan(request: Request) -> Response:
 
 async def _rules(request: Request) -> Response:
     by = await require_login(request)
+    known = await known_everywhere(request, by)
 
     def show(controller: Controller) -> Response:
         now, rules = controller.now(), allowances()
@@ -526,16 +548,14 @@ async def _rules(request: Request) -> Response:
         ]
         if not rules:
             parts = [("", to_html([line("There are no always-allow rules.")]))]
-        with controller.store.read() as view:
-            return page(
-                "view.html", **_known(request, by, view), title="Always-allow rules", parts=parts
-            )
+        return page("view.html", **known, title="Always-allow rules", parts=parts)
 
-    return await site_of(request).call(show)
+    return await chosen_site(request).call(show)
 
 
 async def _audit(request: Request) -> Response:
     by = await require_login(request)
+    known = await known_everywhere(request, by)
     before = request.query_params.get("before", "")
 
     def show(controller: Controller) -> Response:
@@ -560,15 +580,17 @@ async def _audit(request: Request) -> Response:
             ]
             return page(
                 "view.html",
-                **_known(request, by, view),
+                **known,
                 title="Audit trail",
+                stores=store_choices(request),
+                store=key_of(chosen_site(request)),
                 parts=[("", to_html(sealed))],
                 rows=rows,
                 empty="Nothing has happened yet.",
                 more=f"/audit?before={start + 1}" if start else None,
             )
 
-    return await site_of(request).call(show)
+    return await chosen_site(request).call(show)
 
 
 def _event_words(happened: Happened) -> str:
@@ -583,22 +605,25 @@ def _event_words(happened: Happened) -> str:
 async def _live(request: Request) -> Response:
     """Tell a page which asks changed: ids and states, never HTML."""
     await require_login(request)
-    site = site_of(request)
+    sites = sites_of(request)
     given = request.headers.get("last-event-id") or request.query_params.get("after", "")
-    if not (given.isascii() and given.isdigit()):
-        raise HttpRefusal(400, "bad_place", "`after` is a place in the trail")
+    places = given.split(",")
+    if len(places) != len(sites) or not all(each.isascii() and each.isdigit() for each in places):
+        raise HttpRefusal(400, "bad_place", "`after` is a place in the trail of each store")
     return StreamingResponse(
-        _changes(site, int(given)),
+        _changes(sites, [int(each) for each in places]),
         media_type="text/event-stream",
         headers={"X-Accel-Buffering": "no"},
     )
 
 
-async def _changes(site: Site, after: int) -> AsyncIterator[bytes]:
+async def _changes(sites: list[Site], places: list[int]) -> AsyncIterator[bytes]:
     yield b"retry: 2000\n\n"
-    async for events in site.feed.follow(after, rest=20.0):
+    async for reached, events in follow_all(sites, places, rest=20.0):
         told = [_change(each) for each in events if each.event.facts.get("ask")]
-        yield b"".join(told) if told else b": still here\n\n"
+        # The last of them says how far all stores were followed; where there is none, nothing does
+        told.append(f"id: {reached}\n".encode() + (told.pop() if told else b": still here\n\n"))
+        yield b"".join(told)
 
 
 def _change(happened: Happened) -> bytes:
@@ -609,7 +634,7 @@ def _change(happened: Happened) -> bytes:
         "state": _SETTLED.get(event.kind),
         "by": prose(event.by),
     }
-    return b"id: %d\nevent: ask\ndata: %s\n\n" % (happened.place, msgspec.json.encode(document))
+    return b"event: ask\ndata: %s\n\n" % msgspec.json.encode(document)
 
 
 __all__: Sequence[str] = ["error_page", "page_routes"]

@@ -33,12 +33,22 @@ from adjourn.wiring.scenes import resumability_of, workspace_since
 _SHOWN = 20_000  # characters of a value, unless all of it is wanted
 _REST = "not all of it is shown here"
 _COMMANDS = Commands("adjourn", None)
+_NOT_SHOWN: dict[str, Any] = {"resumable": None, "can_resume": True}
 
 
 def show_ask(
-    controller: Controller, ask: Ask, *, by: Principal, shows_all: bool, now: int
+    controller: Controller,
+    ask: Ask,
+    *,
+    by: Principal,
+    shows_all: bool,
+    now: int,
+    passkey_host: str | None = None,
 ) -> dict[str, Any]:
-    """Return what the template of one ask is filled with: what it is, and who may settle it."""
+    """Return what the template of one ask is filled with: what it is, and who may settle it.
+
+    `passkey_host` is where the user has a passkey, which may sign what a session may not approve.
+    """
     cut = WHOLE if shows_all else Cut(limit=_SHOWN, rest=_REST)
     scene = controller.scene_of(ask)
     call = scene.call_of(ask)
@@ -51,6 +61,12 @@ def show_ask(
             each: controller.decisions.why_not(view, ask, each, by=by) is None
             for each in (Verb.APPROVE, Verb.REJECT, Verb.ANSWER, Verb.SETTLE)
         }
+        signer = Principal(name=f"passkey:{by.name.partition(':')[2]}", inside_run=by.inside_run)
+        can_sign = (
+            passkey_host is not None
+            and isinstance(ask, ApprovalAsk)
+            and controller.decisions.why_not(view, ask, Verb.APPROVE, by=signer) is None
+        )
     terms = ask.terms if isinstance(ask, ApprovalAsk) else None
     is_cut = _REST in to_text(blocks)
     return {
@@ -61,24 +77,25 @@ def show_ask(
         "title": f"{ask.kind} {ask.id[:8]}",
         "view": to_html(blocks),
         "work": to_html(work_blocks(scene, cut=cut)),
-        "resumable": _resumable(controller, scene) if ask.is_open else None,
+        **(_resumable(controller, scene) if ask.is_open else _NOT_SHOWN),
         "workspace": _workspace(controller, scene) if ask.is_open else None,
         "settled": _settled(ask, scene, cut=cut),
         "is_open": ask.is_open,
         "is_cut": is_cut,
         "digest": call.digest if call else "",
         "who": _who_may(ask, verb, read_users()),
-        "why_not": why_not,
+        "why_not": None if can_sign else why_not,
         "is_never": bool(terms and terms.override),
         "override": _COMMANDS("approve", ask.id, "--override", "why it must run"),
-        "needs_signature": bool(terms and terms.signed),
+        # What a session may not approve, a passkey may have to sign
+        "needs_signature": bool(terms and terms.signed) or (can_sign and not may[Verb.APPROVE]),
         "sign_command": _COMMANDS("approve", ask.id, "--sign", "KEY"),
-        # Who must sign is told so only because a session signs nothing; a passkey may
-        "can_approve": (may[Verb.APPROVE] or bool(terms and terms.signed)) and not is_cut,
+        "can_approve": (may[Verb.APPROVE] or can_sign) and not is_cut,
+        "needs_passkeys": can_sign,
         "can_reject": may[Verb.REJECT],
         "can_answer": may[Verb.ANSWER] and not is_cut,
         "can_settle": may[Verb.SETTLE],
-        "can_edit": isinstance(ask, ApprovalAsk) and may[Verb.APPROVE],
+        "can_edit": isinstance(ask, ApprovalAsk) and (may[Verb.APPROVE] or can_sign),
         "can_snooze": may[Verb.REJECT],
         "takes_value": bool(
             isinstance(ask, ApprovalAsk)
@@ -91,7 +108,7 @@ def show_ask(
         "is_snoozed": ask.is_snoozed(now),
         "choices": [visible(each) for each in ask.choices] if isinstance(ask, QuestionAsk) else [],
         "keys": keys_for(ask),
-        "passkey": None,
+        "passkey": passkey_host if can_sign else None,
     }
 
 
@@ -129,12 +146,18 @@ def _who_may(ask: Ask, verb: Verb, users: Iterable[WebUser]) -> str:
     return f"May {verb}: {here}at a terminal the owner of the store and whom the config names."
 
 
-def _resumable(controller: Controller, scene: Scene) -> Any:
+def _resumable(controller: Controller, scene: Scene) -> dict[str, Any]:
+    """Return whether an agent could go on from here; of a command there is nothing to say."""
     try:
         found = resumability_of(controller, scene.task, commands=_COMMANDS)
     except AdjournError as error:
-        return error.sentence
-    return to_html(resumability_blocks(found)) if found else None
+        return {"resumable": error.sentence, "can_resume": False}
+    if found is None:
+        return _NOT_SHOWN
+    return {
+        "resumable": to_html(resumability_blocks(found)[1:]),
+        "can_resume": found.can_be_resumed,
+    }
 
 
 def _workspace(controller: Controller, scene: Scene) -> Any:

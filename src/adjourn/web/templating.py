@@ -15,7 +15,6 @@ _HERE = os.path.dirname(__file__)
 _TYPES = {".css": "text/css", ".js": "text/javascript"}
 NAVIGATION = (
     ("/", "Inbox"),
-    ("/settled", "Settled"),
     ("/tasks", "Tasks"),
     ("/rules", "Rules"),
     ("/audit", "Audit"),
@@ -57,6 +56,7 @@ _USUAL: dict[str, Any] = {
     "needs_passkeys": False,
     "links": (),
     "more": None,
+    "stores": (),
 }
 
 

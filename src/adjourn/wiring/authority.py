@@ -100,16 +100,25 @@ class FileAuthoriser:
 
 
 class FileSignatures:
-    """Verifies with the allowed signers that the config of the store's owner names."""
+    """Verifies with the allowed signers that the config of the store's owner names.
+
+    A passkey's proof is verified with the public keys of the owner's users.
+    """
 
     def __init__(self, root: str) -> None:
         self._root = root
 
     def signer(self, document: bytes, signature: str) -> str:
-        """Return the name of whoever signed these very bytes and still may, or raise NotAllowed."""
+        """Return who signed these very bytes and still may sign, or raise NotAllowed."""
         # Only signed decisions need it (bench start)
+        from adjourn.core.authority.signed import kind_of_proof
         from adjourn.signatures import SshSignatures
 
+        if kind_of_proof(signature) == "passkey":
+            # Only decisions of browsers need it
+            from adjourn.wiring.passkey_users import passkey_signer
+
+            return passkey_signer(document, signature, owner=os.stat(self._root).st_uid)
         try:
             allowed, revoked = self._files()
         except Misuse as error:

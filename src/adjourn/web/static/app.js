@@ -26,6 +26,7 @@ document.addEventListener("keydown", (event) => {
     : $(`[data-key="${CSS.escape(event.key)}"]:not([hidden]):not(:disabled)`);
   if (!found) return;
   event.preventDefault();
+  if (!found.matches("summary")) found.closest("details")?.setAttribute("open", "");
   if (step || found.matches("input, textarea, select")) found.focus();
   else found.click();
 });

@@ -34,7 +34,7 @@ if (add && works) {
         user: { id: decode(asked.user_id), name: asked.user, displayName: asked.user },
         pubKeyCredParams: [-7, -257, -8].map((alg) => ({ type: "public-key", alg })),
         excludeCredentials: asked.exclude.map((id) => ({ type: "public-key", id: decode(id) })),
-        authenticatorSelection: { residentKey: "preferred", userVerification: "required" } } });
+        authenticatorSelection: { residentKey: "required", userVerification: "required" } } });
       await send("/account/passkeys/add", { name: document.querySelector("#passkey-name").value, id: made.id,
         attestation: encode(made.response.attestationObject), client_data: encode(made.response.clientDataJSON) });
       location.reload();
