@@ -29,6 +29,20 @@ OURS = {
         factory="adjourn.notifiers.webhook:prepare",
         takes_secret=True,
     ),
+    "telegram": NotifierKind(
+        name="telegram",
+        keys={
+            "telegram": "A table `[notify.telegram]`: a chat where asks have buttons.",
+            "telegram.chat": "The number of the chat, or `@NAME` of a public one.",
+            "telegram.token_file": "The file that holds the bot's token; a relative path begins at"
+            " the config's directory. It needs this or the next one.",
+            "telegram.token_env": "The environment variable that holds the bot's token.",
+            "telegram.approvers": "Who may press: Telegram's number of each user, and a name. The"
+            " name of a `[[person]]` makes it one more principal of that person.",
+            "telegram.api": "Another server of the Bot API. Without it, Telegram's.",
+        },
+        factory="adjourn.notifiers.telegram:prepare",
+    ),
 }
 
 
@@ -41,8 +55,8 @@ def choose_kind(values: Mapping[str, Any]) -> NotifierKind:
     if not named and others:
         raise BadTable(f"object contains unknown field `{others[0]}`")
     if len(named) != 1:
-        names = " or ".join(f"`{name}`" for name in OURS)
-        raise BadTable(f"it needs {names}, and not both")
+        *names, last = (f"`{name}`" for name in OURS)
+        raise BadTable(f"it needs one of {', '.join(names)} and {last}, and only one")
     return named[0]
 
 

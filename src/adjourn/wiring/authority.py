@@ -5,6 +5,8 @@ The owner of the store, whom the owner's config names, and whose signatures coun
 
 import os
 
+import msgspec
+
 from adjourn.core.ask import Principal
 from adjourn.core.authority.scopes import AGENT, ALL, NONE, Rights, Scope
 from adjourn.core.errors import Misuse, NotAllowed
@@ -61,7 +63,10 @@ class FileAuthoriser:
             # It has no more than the user or login through whose process it speaks
             user = self.rights(Principal(name=by.through)) if by.through else NONE
             return Rights(scopes=user.scopes & agent_scopes(read_config(owner), by))
-        return rights_in(read_config(owner), by)
+        rights = rights_in(read_config(owner), by)
+        # Nobody but the owner can have started anything here, under whatever user id
+        is_owners = by.through == f"uid:{owner}" or rights.is_only_user
+        return msgspec.structs.replace(rights, is_only_user=is_owners)
 
     def require_outside(self, view: View, by: Principal, verb: str) -> None:
         """Refuse a decision from what is, or may be, part of a run of the store."""
