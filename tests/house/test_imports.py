@@ -25,7 +25,7 @@ HOMES = {
     "pydantic-ai": ({"pydantic_ai"}, ["pydantic_ai", "runners/agent/model"]),
     "mcp": ({"mcp", "mcp_types"}, ["runners/agent/tools/mcp"]),
     "postgres": ({"psycopg", "absurdctl"}, ["stores/postgres"]),
-    "web": ({"starlette", "uvicorn"}, ["mcp_server/http"]),
+    "web": ({"starlette", "uvicorn"}, ["mcp_server/http", "web"]),
 }
 
 NEWLY_IMPORTED = """

@@ -13,19 +13,18 @@ from adjourn.cli.terminal import print_exactly
 from adjourn.controller.controller import Controller
 from adjourn.core.agent.transcript import Message, Tally, Usage
 from adjourn.core.ask import Ask
-from adjourn.core.documents import ask_doc, manifest_of
 from adjourn.core.errors import Conflict
 from adjourn.core.task import Task
 from adjourn.core.text.render import prose
 from adjourn.core.trail.durations import time_spent, time_words
 from adjourn.views.agent import resumability_blocks
-from adjourn.views.block import BLANK, AgentWords, Block, line, unattended_block
+from adjourn.views.block import BLANK, AgentWords, line, unattended_block
 from adjourn.views.task import (
     all_calls,
     ask_blocks,
+    can_resume_at_once,
     clarification_blocks,
     history_blocks,
-    resume_hint,
     settled_blocks,
     settling_blocks,
     task_blocks,
@@ -33,7 +32,8 @@ from adjourn.views.task import (
 )
 from adjourn.views.transcript import transcript_blocks
 from adjourn.views.workspace import workspace_blocks
-from adjourn.wiring import find_unattended
+from adjourn.wiring import find_unattended, has_worker
+from adjourn.wiring.json_documents import shown_ask_doc, shown_task_doc
 from adjourn.wiring.scenes import gather_task, kept_transcript
 
 
@@ -90,17 +90,12 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
     if session.wants_json:
         if refusal:
             session.warn(f"adjourn: {refusal}")
-        manifest = msgspec.structs.replace(
-            manifest_of(scene, hint=resume_hint(scene, commands)),
-            workspace=whole.workspace or msgspec.UNSET,
-            resumability=whole.resumability or msgspec.UNSET,
-            clarification=whole.clarification or msgspec.UNSET,
-        )
-        session.print_document(manifest)
+        session.print_document(shown_task_doc(whole, commands))
         return
 
     now = controller.now()
-    blocks: list[Block] = task_blocks(scene, commands, now=now, cut=cut)
+    is_attended = has_worker(session.root, task.spec.pool)
+    blocks = task_blocks(scene, commands, now=now, cut=cut, has_worker=is_attended)
     if stuck := find_unattended(session.root, [scene.task], now=now):
         blocks.append(unattended_block(stuck, commands))
     blocks.append(BLANK)
@@ -125,20 +120,15 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
 def _print_ask(session: Session, controller: Controller, ask: Ask) -> None:
     scene = controller.scene_of(ask)
     if session.wants_json:
-        document = msgspec.to_builtins(
-            ask_doc(
-                ask,
-                scene.call_of(ask),
-                original=scene.original_of(ask),
-                why=scene.why.get(ask.id),
-            )
-        )
+        document = msgspec.to_builtins(shown_ask_doc(controller, ask))
         session.print_document({"schema_version": 1, **document})
         return
     cut = session.cut(ask.id)
     blocks = ask_blocks(ask, scene, now=controller.now(), cut=cut)
     if ask.is_open:
-        blocks += [BLANK, *settling_blocks(ask, session.commands)]
+        # The last open ask can go on with its task, unless a worker does so anyway
+        resumes = can_resume_at_once(scene) and not has_worker(session.root, scene.task.spec.pool)
+        blocks += [BLANK, *settling_blocks(ask, session.commands, resumes=resumes)]
     else:
         blocks += settled_blocks(msgspec.structs.replace(scene, asks=(ask,)), cut=cut)
     session.show(blocks)
