@@ -23,14 +23,15 @@ def usable_url(text: str, *, key: str) -> SplitResult:
         raise BadTable(f"`{key}` is not a URL")
     if url.username is not None or url.password is not None:
         raise BadTable(f"`{key}` must not carry a user or a password")
-    if url.scheme != "https" and not (url.scheme == "http" and _is_this_machine(url.hostname)):
+    if url.scheme != "https" and not (url.scheme == "http" and is_this_machine(url.hostname)):
         raise BadTable(
             f"`{key}` must be https; http goes to this machine only (127.0.0.1, ::1, localhost)"
         )
     return url
 
 
-def _is_this_machine(host: str | None) -> bool:
+def is_this_machine(host: str | None) -> bool:
+    """Return whether a name or an address is this machine's own."""
     try:
         return host == "localhost" or ip_address(host or "").is_loopback
     except ValueError:

@@ -160,3 +160,11 @@ def choice_labels(buttons: Buttons) -> list[str]:
 def fitting_toast(text: str, *, limit: int) -> str:
     """Return the beginning of a text for a place that has room for a sentence."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def defused(text: str) -> str:
+    """Return a text of which a channel without code makes no links, with a dot where it was broken.
+
+    Mail programs and ntfy make a link of whatever looks like one, and have no way to say no.
+    """
+    return text.replace("://", ":·//").replace("www.", "www·.").replace("mailto:", "mailto·:")

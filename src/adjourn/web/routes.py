@@ -2,11 +2,12 @@
 
 from starlette.routing import BaseRoute
 
+from adjourn.web.links import link_routes
 from adjourn.web.pages import page_routes
 from adjourn.web.site import Site
 
 
 def all_routes(site: Site) -> list[BaseRoute]:
-    """Return the routes of the API and of the pages."""
+    """Return the routes of the API, of links in messages and of the pages."""
     del site
-    return [*page_routes()]
+    return [*link_routes(), *page_routes()]

@@ -64,9 +64,13 @@ class FileAuthoriser:
             user = self.rights(Principal(name=by.through)) if by.through else NONE
             return Rights(scopes=user.scopes & agent_scopes(read_config(owner), by))
         rights = rights_in(read_config(owner), by)
-        # Nobody but the owner can have started anything here, under whatever user id
-        is_owners = by.through == f"uid:{owner}" or rights.is_only_user
-        return msgspec.structs.replace(rights, is_only_user=is_owners)
+        if by.through is None:
+            return rights
+        # Who speaks through a process has no more than its user or login may; and through the
+        # owner's own, nobody else can have started anything here, under whatever user id
+        user = self.rights(Principal(name=by.through))
+        scopes = rights.scopes & user.scopes
+        return msgspec.structs.replace(rights, scopes=scopes, is_only_user=user.is_only_user)
 
     def require_outside(self, view: View, by: Principal, verb: str) -> None:
         """Refuse a decision from what is, or may be, part of a run of the store."""
