@@ -21,9 +21,7 @@ class MailServer:
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802 -- aiosmtpd's name
         del server, session
-        self.taken.append(
-            email.message_from_bytes(envelope.content, policy=email.policy.default)
-        )
+        self.taken.append(email.message_from_bytes(envelope.content, policy=email.policy.default))
         return "250 OK"
 
 

@@ -1,7 +1,7 @@
 """A stand-in for Telegram's Bot API: it keeps to the rules of the real one that matter to us."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Condition, Thread
@@ -24,6 +24,8 @@ class TelegramServer:
         self.edits: list[int] = []
         self.polls: list[int | None] = []  # the offset of each getUpdates
         self.is_away = False
+        # Called with each method and its result, before whoever called hears of it
+        self.on_call: Callable[[str, Any], None] = lambda _method, _result: None
         self._numbers = 100
         outer = self
 
@@ -81,7 +83,8 @@ class TelegramServer:
             except _BadRequest as error:
                 return 400, {"ok": False, "error_code": 400, "description": f"Bad Request: {error}"}
             self.changed.notify_all()
-            return 200, {"ok": True, "result": result}
+        self.on_call(method, result)
+        return 200, {"ok": True, "result": result}
 
     def _sendMessage(self, body: Json) -> Json:  # noqa: N802 -- the method's own name
         _check(body)
@@ -128,12 +131,16 @@ class TelegramServer:
 
     def press(self, message_id: int, label: str, *, user: int) -> str:
         """Press a button; return the id of the press, under which it is answered."""
+        return self.press_shown(self.messages[message_id], label, user=user)
+
+    def press_shown(
+        self, message: Json, label: str | None, *, user: int, data: str | None = None
+    ) -> str:
+        """Press a button of a message as a phone shows it, which may be out of date."""
         with self.changed:
-            message = self.messages[message_id]
-            data = buttons(message)[label]
-            return self._update(
-                user, "callback_query", {"data": data, "message": dict(message)}, "id"
-            )
+            sent = data if label is None else buttons(message)[label]
+            content = {"data": sent, "message": dict(message)}
+            return self._update(user, "callback_query", content, "id")
 
     def reply(self, message_id: int, text: str, *, user: int) -> None:
         with self.changed:
