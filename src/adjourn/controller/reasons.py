@@ -83,7 +83,7 @@ class TrailReader:
         self._is_whole = len(self._events) < _FEW
 
     def history(self, number: int) -> CallHistory:
-        """Return what the trail tells of a call."""
+        """Return what the trail records about a call."""
         found = history_of(number, self._events)
         if found.is_made or self._is_whole:
             return found
@@ -280,7 +280,7 @@ class Reasons:
             if lack := _too_few(ask, approvals, needed=needed, digest=digest):
                 return NoReason(why=lack, ask=ask)
 
-        # Whoever approved must still meet the terms of the ask
+        # Those who approved must still meet the terms of the ask
         if ask.terms != Terms():
             beginning = trail.beginning()
             for event in approvals:

@@ -222,7 +222,7 @@ class Tasks:
             last = decoded(messages[-1]) if messages else None
             if isinstance(last, Assistant) and last.tool_calls:
                 raise Misuse(
-                    "a text cannot stand between calls and their results, which wait there",
+                    "a text cannot come between calls and their results: calls wait there",
                     way_out=f"adjourn fork {task_id}",
                 )
             messages = [*messages, encoded(User(text=text))]
@@ -324,7 +324,7 @@ class Tasks:
             ask = self._decisions.find_ask(text)
             if not isinstance(ask, UncertainAsk):
                 raise Conflict(
-                    f"ask {ask.id} is about no uncertain call",
+                    f"ask {ask.id} is not about an uncertain call",
                     way_out=f"adjourn show {ask.task_id}",
                 )
             return ask.task_id, ask.call
@@ -336,13 +336,13 @@ class Tasks:
         number = name.removeprefix("tc_") if name.startswith("tc_") else ""
         if labelled is None and not (number.isascii() and number.isdigit()):
             raise NotFound(
-                f"no call is named {text}: a call is named TASK.tc_N, or as its agent names it",
+                f"no call {text}: write TASK.tc_N, or the agent's own name for it",
                 way_out="adjourn inbox",
             )
         return task.id, labelled.number if labelled else int(number)
 
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:
-        """Take a person's word on what became of an uncertain call."""
+        """Record a person's word on whether an uncertain call ran."""
         call_move, move = _VERDICTS[verdict]
         with self._context.change() as tx:
             self._context.trust.authorise_change(tx.rows, by, Verb.SETTLE)
@@ -360,7 +360,7 @@ class Tasks:
             level = self._context.trust.weigh(tx.rows, ask, Verb.SETTLE, by=by)
             tx.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name, level=level)
 
-            # An agent or a program goes on, and gets to know what became of its call
+            # An agent or a program goes on, and learns how its call ended
             if is_inside:
                 if verdict is not Verdict.RUN_AGAIN:
                     result = CallResult(ok=verdict is Verdict.IT_RAN, settled_by=by.name)
@@ -772,7 +772,7 @@ def _can_follow_up(task: Task) -> bool:
 
 
 def _require_unneeded_by_plan(view: View, task: Task) -> None:
-    """Refuse to forget how an item of a plan came to nothing.
+    """Refuse to forget why an item of a plan failed or was canceled.
 
     Of one that succeeded, the plan knows that without its task.
     """

@@ -1,7 +1,7 @@
 """What the tools do: each over the one controller, for one principal.
 
-Whoever is part of a run starts, watches and asks. Outside, an agent decides for what it started.
-Every refusal is told in the trail of the task that it is about.
+A process of a run starts, watches and asks. Outside, an agent decides for what it started.
+Every refusal is recorded in the trail of the task that it is about.
 """
 
 import os

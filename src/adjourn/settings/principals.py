@@ -12,7 +12,7 @@ from adjourn.settings.config import Config, read_config
 from adjourn.settings.notify import Secret, key_of, proper_name, require_secret
 
 _DECIDES = frozenset({Scope.ANSWER, Scope.APPROVE})
-_HOW = "see docs/security.md"
+_HOW = "adjourn decide --help"
 
 
 class PrincipalTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,7 +32,7 @@ class WebhookTable(Secret, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 PRINCIPAL_KEYS = {
     "name": (
-        "Who: `uid:1001` for a user of this machine, `key:anna` for whoever signs as `anna` in"
+        "Who: `uid:1001` for a user of this machine, `key:anna` for the signer `anna` in"
         " the allowed signers, `agent:claude` for a host that speaks MCP, `web:anna` or"
         " `passkey:anna` for a user of `adjourn serve`."
     ),
@@ -111,7 +111,7 @@ def _rights_of(config: Config, by: Principal) -> Rights:
     for table in principals(config):
         if table.name == by.name:
             return Rights(scopes=frozenset(table.scopes), also=table.also)
-    # Whoever the allowed signers name is known by that
+    # A person in the allowed signers is known by that name
     return Rights(scopes=_DECIDES) if by.kind == "key" else NONE
 
 

@@ -72,7 +72,7 @@ async def _health(request: Request) -> Response:
 
 
 async def _tell_error(request: Request, error: Exception) -> Response:
-    """Tell of an error as whoever asked reads it: a client of the API, or a person."""
+    """Answer an error in the form of the reader: a client of the API, or a person."""
     assert isinstance(error, AdjournError)  # noqa: S101 -- it is the handler of those
     if request.url.path.startswith(("/api/", "/healthz", "/metrics", "/mcp")):
         return problem_response(error, site_of(request).redactor)
@@ -83,7 +83,7 @@ async def _tell_error(request: Request, error: Exception) -> Response:
 
 
 async def _tell_http_error(request: Request, error: Exception) -> Response:
-    """Tell of what the routes themselves refuse: an unknown path, a method that it has not."""
+    """Answer what the routes themselves refuse: an unknown path or method."""
     assert isinstance(error, HTTPException)  # noqa: S101 -- it is the handler of those
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
     refusal = HttpRefusal(

@@ -122,7 +122,7 @@ def problem_of(error: AdjournError) -> Problem:
 
 
 def problem_response(error: AdjournError, redactor: Redactor | None = None) -> Response:
-    """Return the response that tells of an error; secrets are taken out."""
+    """Return the response for an error, without secrets."""
     problem = problem_of(error)
     document = redactor.document(problem) if redactor else problem
     headers = dict(error.headers) if isinstance(error, HttpRefusal) else {}

@@ -109,7 +109,7 @@ class FileSignatures:
         self._root = root
 
     def signer(self, document: bytes, signature: str) -> str:
-        """Return the name of whoever signed these very bytes and still may, or raise NotAllowed."""
+        """Return who signed these very bytes and still may sign, or raise NotAllowed."""
         # Only signed decisions need it (bench start)
         from adjourn.core.authority.signed import kind_of_proof
         from adjourn.signatures import SshSignatures

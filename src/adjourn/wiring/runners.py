@@ -160,7 +160,7 @@ def check_resumability(
 def require_resumable(controller: Controller, task: Task) -> None:
     """Refuse to go on where it cannot be, before anything is recorded or started.
 
-    Nothing is started anew in its place.
+    Nothing is started in its place.
     """
     broken = [look for look in check_resumability(controller, task, starts=True) if not look.fine]
     run = _last_run(controller, task)

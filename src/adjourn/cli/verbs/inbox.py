@@ -49,15 +49,15 @@ class Given(TypedDict):
     metavar="N",
     help="How many to show.",
 )
-@click.option("--after", metavar="ASK", help="Show those that came after this one.")
-@click.option("--snoozed", is_flag=True, help="Show those that are snoozed, and until when.")
-@click.option("--everywhere", is_flag=True, help="Of all your stores, not only of this one.")
+@click.option("--after", metavar="ASK", help="Show the asks after this one.")
+@click.option("--snoozed", is_flag=True, help="Show snoozed asks, and until when.")
+@click.option("--everywhere", is_flag=True, help="From all your stores, not only this one.")
 @click.option("-i", "--interactive", is_flag=True, help="Settle them here, one after the other.")
 @click.option(
     "--kind", type=click.Choice(["approval", "question", "uncertain"]), help="Only these."
 )
 @click.option("--task", type=TASK_NAME, metavar="ID", help="Only what this task asks.")
-@click.option("--mine", is_flag=True, help="Only what tasks ask that you started.")
+@click.option("--mine", is_flag=True, help="Only asks of tasks that you started.")
 @click.option("--ids", is_flag=True, help="Print only the ids of the asks, whole, one a line.")
 def command(session: Session, *, limit: int, after: str | None, **given: Unpack[Given]) -> int:
     """List what waits for a person: the open asks of all tasks, oldest first, then paused tasks.

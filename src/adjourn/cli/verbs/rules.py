@@ -120,7 +120,7 @@ def add(
     task: str | None,
     until: int,
 ) -> None:
-    """Let exactly this COMMAND run without asking, in one workspace or task, for some time."""
+    """Allow exactly this COMMAND without asking, in one workspace or task, for a time."""
     controller = session.open_controller() if session.has_store else None
     by = session.principal(controller.decisions if controller else None)
     _authorise(controller, by, "rules add")
@@ -201,7 +201,7 @@ def _wanted(
 @verb("revoke")
 @click.argument("rules", metavar="RULE...", nargs=-1, required=True)
 def revoke(session: Session, *, rules: tuple[str, ...]) -> None:
-    """Take rules back: what they let run by itself asks a person again."""
+    """Revoke rules: what they allowed needs a person again."""
     controller = session.open_controller() if session.has_store else None
     _authorise(
         controller, session.principal(controller.decisions if controller else None), "rules revoke"
@@ -229,7 +229,7 @@ def _the_one(text: str, rules: Sequence[Allowance]) -> str:
 
 
 def _authorise(controller: Controller | None, by: Principal, verb_name: str) -> None:
-    """Refuse whoever may not, also where there is no store that could say so.
+    """Refuse a caller without the right, also where no store exists.
 
     Rules hold for all stores of the user: a run of another store may not make one either.
     """

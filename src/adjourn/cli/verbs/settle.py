@@ -1,4 +1,4 @@
-"""adjourn settle: say what became of an uncertain call."""
+"""adjourn settle: record whether an uncertain call ran."""
 
 import click
 
@@ -14,10 +14,10 @@ from adjourn.core.ask import Verb, Verdict
 @click.argument("call")
 @click.argument("verdict", type=click.Choice([verdict.value for verdict in Verdict]))
 def command(session: Session, *, call: str, verdict: str) -> int:
-    """Say what happened to CALL (TASK.NAME, or its ask), whose process ended without a trace.
+    """Record whether CALL (TASK.NAME, or its ask) ran: its process vanished without a result.
 
     \b
-    it-ran       it had its effect: the task is done
+    it-ran       it took effect: the task is done
     it-did-not   it had no effect: the task is paused
     run-again    run it once more, under the same call id
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace

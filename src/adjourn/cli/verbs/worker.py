@@ -46,14 +46,14 @@ _HEADINGS = {
     metavar="NAME",
     help="Take only tasks of this pool.",
 )
-@click.option("--once", is_flag=True, help="Run what is ready, and leave: for cron.")
+@click.option("--once", is_flag=True, help="Run what is ready, then exit: for cron.")
 @click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
     default="text",
     help="How to log, on stderr.",
 )
-@click.option("--status", is_flag=True, help="Say which workers are alive, and leave.")
+@click.option("--status", is_flag=True, help="List the live workers, and exit.")
 def command(
     session: Session,
     *,
@@ -72,7 +72,7 @@ def command(
         return _print_status(session)
     if enclosing_run():
         raise NotAllowed(
-            "a worker inside a run would end with it, and all it runs",
+            "a worker inside a run would end with that run, and so would its tasks",
             way_out="start it from a terminal of your own",
         )
     require_redaction(session)
