@@ -219,12 +219,14 @@ async def _serve(
 def _bind(listen: Listen) -> socket.socket:
     """Return a socket that listens, or say why it cannot."""
     if listen.path is None:
+        # asyncio sends small pieces at once only where the protocol is named: else 40 ms a response
+        protocol = socket.IPPROTO_TCP
         family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
         place: tuple[str, int] | str = (listen.host, listen.port)
     else:
-        family, place = socket.AF_UNIX, listen.path
+        protocol, family, place = 0, socket.AF_UNIX, listen.path
         _remove_dead_socket(listen.path)
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound = socket.socket(family, socket.SOCK_STREAM, protocol)
     try:
         if listen.path is None:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
