@@ -179,11 +179,12 @@ def serve(
         ssl_certfile=tls[0] if tls else None,
         ssl_keyfile=tls[1] if tls else None,
     )
-    asyncio.run(_serve(site, config, listen, background, ready))
+    sites: list[Site] = [site, *app.state.others]
+    asyncio.run(_serve(sites, config, listen, background, ready))
 
 
 async def _serve(
-    site: Site,
+    sites: Sequence[Site],
     config: uvicorn.Config,
     listen: Listen,
     background: Sequence[Background],
@@ -199,8 +200,8 @@ async def _serve(
 
     def stop() -> None:
         server.should_exit = True
-        for each in (site, *config.app.state.others):  # type: ignore[union-attr]  # it is ours
-            each.stop()
+        for site in sites:
+            site.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
