@@ -19,6 +19,7 @@ from adjourn.controller.transaction import call_asked_about
 from adjourn.core.ask import (
     ApprovalAsk,
     Ask,
+    AskKind,
     Principal,
     QuestionAsk,
     Reply,
@@ -101,6 +102,11 @@ _LONGEST_WAIT = 300.0  # seconds
 _HEARTBEAT = 15.0
 _DIGITS = 15  # of a place
 _JSON = "application/json"
+_A = {
+    AskKind.APPROVAL: "an approval",
+    AskKind.QUESTION: "a question",
+    AskKind.UNCERTAIN: "about an uncertain call",
+}
 _STATES = {
     Verb.APPROVE: AskState.APPROVED,
     Verb.REJECT: AskState.REJECTED,
@@ -319,13 +325,13 @@ def _reply_to(ask: Ask, wanted: AnyReply) -> Reply:
         case _:
             verb = "settle its call" if isinstance(ask, UncertainAsk) else "use another verb"
             raise Conflict(
-                f"ask {ask.id} is of the kind {ask.kind}: {_verb_of(wanted)} does not fit it",
+                f"ask {ask.id} is {_A[ask.kind]}: {_verb_of(wanted)} does not fit it",
                 way_out=f"{verb}: GET {PREFIX}/asks/{ask.id}",
             )
 
 
 def _recorded(controller: Controller, replies: list[Reply], *, by: Principal) -> RecordedDoc:
-    """Record replies, and tell in the trail of whoever may not."""
+    """Record replies; a refused one is an event of its task."""
     decisions = controller.decisions
     try:
         return recorded_doc(decisions, decisions.decide(replies, by=by))
@@ -377,7 +383,7 @@ async def snooze(call: ApiCall[None, Snooze]) -> Response:
 
 
 async def settle(call: ApiCall[None, Settle]) -> Response:
-    """Say what became of a call that nobody saw end."""
+    """Say what happened to a call that ended unseen."""
 
     def record(controller: Controller) -> Manifest:
         task_id, number = controller.tasks.find_call(call.name())
@@ -816,7 +822,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         path="/calls/{id}/settle",
         name="settle",
-        summary="Say what became of an uncertain call",
+        summary="Say what happened to an uncertain call",
         run=settle,
         body=Settle,
         answer=Manifest,

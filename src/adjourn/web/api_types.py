@@ -98,7 +98,7 @@ class Snooze(Body, frozen=True, kw_only=True):
 
 
 class Settle(Body, frozen=True, kw_only=True):
-    """What became of a call that nobody saw end."""
+    """What happened to a call that ended unseen."""
 
     verdict: Verdict
 
