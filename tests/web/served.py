@@ -14,20 +14,21 @@ import httpx2
 from tests.e2e.shell import Shell, until
 
 SECONDS = 30.0
-_SERVING = re.compile(r"serving \S+ on \S+:(\d+)")
+_SERVING = re.compile(r"serving \S+ on \S+:(\S+)")
 
 
 class Served:
     """One server, as a person starts it; it has ended when the block has."""
 
-    def __init__(self, shell: Shell, *options: str) -> None:
+    def __init__(self, shell: Shell, *options: str, listen: str = "127.0.0.1:0") -> None:
         self.shell = shell
+        self._listen = listen
         self._options = options
         self.url = ""
 
     def __enter__(self) -> Self:
         self._log = self.shell.place / "serve.log"
-        words = ("serve", "--listen", "127.0.0.1:0", *self._options)
+        words = ("serve", "--listen", self._listen, *self._options)
         with self._log.open("wb") as log:
             self.process = self.shell.start(*words, stdout=subprocess.DEVNULL, stderr=log)
 
