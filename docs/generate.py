@@ -561,7 +561,7 @@ DOCUMENTS = {
     "delegate list": "`schema_version` and `delegations`, a list of the same",
     "delegate revoke": "`schema_version` and `revoked`, the same",
     "users add": "`schema_version`, `user`, `link` and `expires_at`",
-    "users link": "the same",
+    "users link": "`schema_version`, `user`, `link` and `expires_at`",
     "users list": "`schema_version` and `users`: for each the name, scopes, passkeys and since when",
     "users remove": "`schema_version` and `removed`, the name",
     "setup": "`schema_version` and `setup`: the host, its config, the difference, and check, what the host says",

@@ -78,9 +78,7 @@ def remove(session: Session, *, name: str) -> None:
     if session.wants_json:
         session.print_document({"schema_version": 1, "removed": name})
     else:
-        session.print(
-            f"Removed {name}. Decisions that their passkeys signed are not valid any more."
-        )
+        session.print(f"Removed {name}. What their passkeys signed is not valid any more.")
 
 
 def _authorise(session: Session, verb_of: str) -> None:
