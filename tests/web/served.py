@@ -14,7 +14,7 @@ import httpx2
 from tests.e2e.shell import Shell, until
 
 SECONDS = 30.0
-_SERVING = re.compile(r"serving \S+ on \S+:(\S+)")
+_SERVING = re.compile(r"serving \S+ on (?:\S+:(\d+)|unix:\S+)\n")
 
 
 class Served:
@@ -36,7 +36,12 @@ class Served:
             assert self.process.poll() is None, self._log.read_text()
             return _SERVING.search(self._log.read_text()) is not None
 
-        until(has_begun, what="the server listens", seconds=SECONDS)
+        try:
+            until(has_begun, what="the server listens", seconds=SECONDS)
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            raise
         found = _SERVING.search(self._log.read_text())
         assert found
         self.url = f"http://localhost:{found[1]}"

@@ -73,8 +73,18 @@ GROUPS = {
     "Run": ("run", "execute", "resume", "restart", "fork", "pause", "cancel", "ask", "clarify"),
     "Decide": ("inbox", "approve", "reject", "answer", "snooze", "settle", "decide", "delegate"),
     "Look": ("watch", "tasks", "show", "runs", "logs", "wait", "plan"),
-    "Set up": ("setup", "policy", "rules", "notify", "config", "mcp", "completion", "demo"),
-    "Look after": ("worker", "doctor", "store", "audit", "prune"),
+    "Set up": (
+        "setup",
+        "policy",
+        "rules",
+        "users",
+        "tokens",
+        "notify",
+        "config",
+        "completion",
+        "demo",
+    ),
+    "Look after": ("worker", "serve", "mcp", "doctor", "store", "audit", "prune", "demo"),
 }
 _NAMES = 13  # columns of the names of groups
 _ALL_ROWS = 62  # that a list with a line for each verb needs

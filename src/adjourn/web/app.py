@@ -48,7 +48,11 @@ def build_app(
     app = Starlette(
         routes=[Route("/healthz", _health, methods=["GET"]), *routes],
         middleware=[Middleware(Guard, address=site.address, log=log)],
-        exception_handlers={AdjournError: _tell_error, HTTPException: _tell_http_error},
+        exception_handlers={
+            AdjournError: _tell_error,
+            HTTPException: _tell_http_error,
+            Exception: _tell_defect,
+        },
         lifespan=lifespan,
     )
     app.state.site = site
@@ -80,6 +84,13 @@ async def _tell_error(request: Request, error: Exception) -> Response:
     from adjourn.web.pages import error_page
 
     return await error_page(request, error)
+
+
+async def _tell_defect(request: Request, error: Exception) -> Response:
+    """Tell of a mistake of ours, and nothing of what is inside; the log has it."""
+    del error
+    sentence = "the server failed: this is a defect in adjourn, and its log says more"
+    return await _tell_error(request, HttpRefusal(500, "defect", sentence))
 
 
 async def _tell_http_error(request: Request, error: Exception) -> Response:

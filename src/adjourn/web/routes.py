@@ -10,6 +10,7 @@ from adjourn.mcp_server.control import Control
 from adjourn.mcp_server.http import HttpServer
 from adjourn.mcp_server.server import ToolServer
 from adjourn.web.api import OPERATIONS
+from adjourn.web.links import link_routes
 from adjourn.web.openapi import document_routes
 from adjourn.web.operations import routes_of
 from adjourn.web.pages import page_routes
@@ -21,12 +22,13 @@ _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def all_routes(site: Site) -> list[BaseRoute]:
-    """Return the routes of the API, of MCP and of the pages."""
+    """Return the routes of the API, of MCP, of links in messages and of the pages."""
     return [
         *routes_of(OPERATIONS),
         *document_routes(),
         Route("/metrics", _metrics, methods=["GET"]),
         mcp_route(site),
+        *link_routes(),
         *page_routes(),
     ]
 

@@ -61,7 +61,7 @@ def read_listen(text: str) -> Listen:
     if text.startswith(_UNIX):
         if not (path := text.removeprefix(_UNIX)):
             raise Misuse("--listen unix: needs a path", way_out="adjourn serve --listen unix:PATH")
-        return Listen(path=os.path.abspath(path))
+        return Listen(path=path)
     try:
         parts = urlsplit(f"//{text}")
         host, port = parts.hostname, parts.port
@@ -238,7 +238,7 @@ def _bind(listen: Listen) -> socket.socket:
     except OSError as error:
         bound.close()
         raise Misuse(
-            f"cannot listen on {listen}: {error.strerror}",
+            f"cannot listen on {listen}: {error.strerror or error}",
             way_out="adjourn serve --listen 127.0.0.1:7374",
         ) from None
     bound.set_inheritable(False)

@@ -70,20 +70,21 @@ class FileAuthoriser:
             from adjourn.settings.api_tokens import rights_of_token
 
             known = rights_of_token(by.name.partition(":")[2], owner=owner, now=now())
-            if known:
-                user = self.rights(Principal(name=by.through)) if by.through else NONE
-                return msgspec.structs.replace(known, scopes=user.scopes & known.scopes)
-        if by.kind in _USERS:
+            rights = known or rights_in(read_config(owner), by)
+        elif by.kind in _USERS:
             # Only who decides in a browser needs it
             from adjourn.settings.principals import rights_of_user
 
-            found = rights_of_user(read_config(owner), by, owner=owner)
-            if by.through is None:
-                return found
-            # The server has no more to give than its own user may
-            user = self.rights(Principal(name=by.through))
-            return msgspec.structs.replace(found, scopes=found.scopes & user.scopes)
-        return rights_in(read_config(owner), by)
+            rights = rights_of_user(read_config(owner), by, owner=owner)
+        else:
+            rights = rights_in(read_config(owner), by)
+        if by.through is None:
+            return NONE if by.kind == TOKEN else rights
+        # Who speaks through a process has no more than its user or login may; and through the
+        # owner's own, nobody else can have started anything here, under whatever user id
+        user = self.rights(Principal(name=by.through))
+        scopes = rights.scopes & user.scopes
+        return msgspec.structs.replace(rights, scopes=scopes, is_only_user=user.is_only_user)
 
     def require_outside(self, view: View, by: Principal, verb: str) -> None:
         """Refuse a decision from what is, or may be, part of a run of the store."""
