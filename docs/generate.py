@@ -31,7 +31,8 @@ import adjourn.controller.reasons
 import adjourn.controller.runs
 import adjourn.controller.tasks
 import adjourn.controller.transaction
-from adjourn.cli.app import VERBS, cli
+from adjourn.cli.app import GROUPS, VERBS, cli
+from adjourn.cli.examples import EXAMPLES
 from adjourn.core import exits
 from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.clarification import checkpoint_schema
@@ -79,9 +80,10 @@ from adjourn.views.paused import PausedDoc
 
 DOCS = Path(__file__).resolve().parent
 REFERENCE = DOCS / "reference"
+MANUAL = DOCS / "man" / "share" / "man" / "man1" / "adjourn.1"
 PACKAGE = DOCS.parent / "src" / "adjourn"
 MADE = "<!-- Made by docs/generate.py: change the code or that script, then say `docs/generate.py --write`. -->\n"
-COMMON = frozenset({"--store", "--output", "--verbose", "--help"})
+COMMON = frozenset({"--store", "--key-file", "--output", "--full-ids", "--verbose", "--help"})
 _PIPE = r"\|"
 
 
@@ -92,9 +94,11 @@ def main(arguments: Sequence[str]) -> int:
     """
     wanted = {REFERENCE / name: text for name, text in pages().items()}
     wanted[DOCS / "architecture.md"] = architecture()
+    wanted[MANUAL] = man_page()
     old = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     for path in old:
         if "--write" in arguments:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(wanted[path])
         state = "rewritten" if "--write" in arguments else "is out of date"
         sys.stdout.write(f"{path.name} {state}\n")
@@ -235,6 +239,8 @@ def _cli() -> Iterator[str]:
         yield f"```text\n{_usage(path, command)}\n```"
         yield _prose(command.help or "")
         yield _options(command, common=False)
+        if path in EXAMPLES:
+            yield f"```text\n$ {EXAMPLES[path]}\n```"
 
 
 def _link(verb: str) -> str:
@@ -281,6 +287,97 @@ def _options(command: click.Command, *, common: bool) -> str:
         if records
         else ""
     )
+
+
+# --- the man page ---------------------------------------------------------------------------------
+
+
+def man_page() -> str:
+    """Return `adjourn(1)` as roff: what `adjourn VERB --help` says, and no more."""
+    return "\n".join(_roff_page()) + "\n"
+
+
+def _roff_page() -> Iterator[str]:
+    yield '.\\" Made from the help of the verbs by docs/generate.py'
+    yield '.TH ADJOURN 1 "" "adjourn" "User Commands"'
+    yield ".SH NAME"
+    yield "adjourn \\- let a headless agent or tool stop for a person, leave, and come back"
+    yield ".SH SYNOPSIS"
+    yield ".B adjourn"
+    yield ".br"
+    yield ".B adjourn"
+    yield "\\fIVERB\\fR [\\fIOPTION\\fR]... [\\fIARGUMENT\\fR]..."
+    yield ".SH DESCRIPTION"
+    yield from _roff_prose(cli.help or "")
+    yield ".SH VERBS"
+    named = {name for names in GROUPS.values() for name in names}
+    *_, last = GROUPS
+    for group, names in GROUPS.items():
+        others = [name for name in VERBS if name not in named] if group == last else []
+        yield f".SS {_roff(group)}"
+        for name in (*names, *others):
+            yield ".TP"
+            yield f".B {_roff(name)}"
+            yield _roff(VERBS[name])
+    yield ".SH OPTIONS OF EVERY VERB"
+    yield from _roff_options(command_named("inbox"), is_common=True)
+    for path, command in commands():
+        yield f".SH {_roff(f'adjourn {path}'.upper())}"
+        pieces = command.collect_usage_pieces(click.Context(command))
+        yield f".B {_roff(f'adjourn {path}')}"
+        yield _roff(" ".join(pieces))
+        yield ".PP"
+        yield from _roff_prose(command.help or "")
+        yield from _roff_options(command, is_common=False)
+        if path in EXAMPLES:
+            yield ".PP"
+            yield "Example:"
+            yield from _roff_code(EXAMPLES[path])
+    yield ".SH EXIT STATUS"
+    for code, meaning in exits.MEANINGS.items():
+        yield ".TP"
+        yield f".B {code}"
+        yield _roff(meaning)
+    yield ".SH SEE ALSO"
+    yield "The documentation is in the directory \\fBdocs\\fR of the source."
+
+
+def _roff_prose(text: str) -> Iterator[str]:
+    for part in inspect.cleandoc(text).split("\n\n"):
+        if part.startswith("\b\n"):
+            yield from _roff_code(part[2:])
+        else:
+            yield ".PP"
+            yield _roff(" ".join(part.split()))
+
+
+def _roff_code(text: str) -> Iterator[str]:
+    yield ".PP"
+    yield ".nf"
+    yield ".RS"
+    yield from map(_roff, inspect.cleandoc(text).split("\n"))
+    yield ".RE"
+    yield ".fi"
+
+
+def _roff_options(command: click.Command, *, is_common: bool) -> Iterator[str]:
+    context = click.Context(command, help_option_names=["-h", "--help"])
+    for option in command.get_params(context):
+        if not isinstance(option, click.Option):
+            continue
+        record = option.get_help_record(context)
+        if record and (not COMMON.isdisjoint(option.opts)) == is_common:
+            yield ".TP"
+            yield f".B {_roff(record[0])}"
+            yield _roff(record[1])
+
+
+def _roff(text: str) -> str:
+    """Return a line of plain text that roff prints as it is."""
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
+    text = text.replace("…", "...").replace("│", "|")
+    text = re.sub(r"[^\x00-\x7f]", lambda found: f"\\[u{ord(found[0]):04X}]", text)
+    return f"\\&{text}" if text.startswith(".") else text
 
 
 # --- exit codes and errors ------------------------------------------------------------------------

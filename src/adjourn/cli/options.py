@@ -69,7 +69,16 @@ def verb(
 
 def help_option() -> click.Option:
     """Return `--help`. Click's own looks for a translation of its words first, at every start."""
-    return telling(["-h", "--help"], click.Context.get_help, says="Show this message and exit.")
+    return telling(["-h", "--help"], _help_text, says="Show this message and exit.")
+
+
+def _help_text(context: click.Context) -> str:
+    """Return the help of a verb, and an example."""
+    from adjourn.cli.examples import EXAMPLES  # only help needs it (bench start)
+
+    example = EXAMPLES.get(context.command_path.partition(" ")[2])
+    told = context.get_help()
+    return f"{told}\n\nExample:\n  {example}" if example else told
 
 
 def telling(words: list[str], text: Callable[[click.Context], str], *, says: str) -> click.Option:

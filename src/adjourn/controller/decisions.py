@@ -3,7 +3,7 @@
 Short commands (inbox, approve, reject, answer, snooze, tasks) load this and nothing more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import assert_never
 
@@ -40,7 +40,7 @@ from adjourn.core.task import Milliseconds, Task, task_of_run
 from adjourn.core.text.render import command_line, visible
 from adjourn.core.text.when import stamp
 from adjourn.core.trail.events import Receipt
-from adjourn.ports.store import View
+from adjourn.ports.store import Change, View
 
 _LONGEST_VALUE = 4096
 _LONGEST_REASON = 300  # characters of why somebody was refused, in the trail
@@ -184,9 +184,21 @@ class Decisions:
             runs = [run for run in view.current_runs() if run.shim and str(run.shim.pid) in words]
             return runs[0].task_id if runs else None
 
-    def tell_refusal(self, task_id: str, *, verb: str, why: str, by: Principal) -> None:
-        """Record that somebody was refused, with what they wanted to do, and to which task."""
+    def tell_refusal(
+        self,
+        task_id: str,
+        *,
+        verb: str,
+        why: str,
+        by: Principal,
+        also: Callable[[Change], None] = lambda _: None,
+    ) -> None:
+        """Record that somebody was refused, with what they wanted to do, and to which task.
+
+        `also` writes in the same transaction.
+        """
         with self._context.change() as tx:
+            also(tx.rows)
             task = tx.rows.task(task_id)
             tx.tell(
                 task.id,
@@ -199,14 +211,21 @@ class Decisions:
 
     # --- deciding ---------------------------------------------------------------------------------
 
-    def decide(self, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
-        """Record replies, all or none.
+    def decide(
+        self,
+        replies: Sequence[Reply],
+        *,
+        by: Principal,
+        also: Callable[[Change], None] = lambda _: None,
+    ) -> list[Ask]:
+        """Record replies, all or none; `also` writes in the same transaction.
 
         The first reply to an ask wins; a later one is refused with who, when and what.
         """
         # Files may be large: they are read before the transaction
         replies = [self.with_files(reply) for reply in replies]
         with self._context.change() as tx:
+            also(tx.rows)
             return self.record(tx, replies, by=by)
 
     def record(self, tx: Transaction, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:

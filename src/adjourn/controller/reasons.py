@@ -24,6 +24,7 @@ from adjourn.core.authority.signed import (
     Signed,
     decision_of,
     key_of_signature,
+    kind_of_proof,
     require_cover,
 )
 from adjourn.core.call import COMMAND, Call, digest_of
@@ -62,7 +63,7 @@ def signed_reply(
     """Return who signed a decision, and what; the signer is where its carrier is."""
     signer = signatures.signer(signed.document.encode(), signed.signature)
     by = Principal(
-        name=f"key:{signer}",
+        name=f"{kind_of_proof(signed.signature)}:{signer}",
         inside_run=carried_by.inside_run,
         key=key_of_signature(signed.signature),
     )

@@ -6,7 +6,7 @@ import msgspec
 
 from adjourn.controller import gate
 from adjourn.controller.context import Context
-from adjourn.controller.decisions import Decisions
+from adjourn.controller.decisions import ENOUGH, Decisions, require_named
 from adjourn.controller.endings import end_run
 from adjourn.controller.left_open import add_follow_up
 from adjourn.controller.runs import Runs
@@ -40,6 +40,7 @@ from adjourn.core.errors import (
     Conflict,
     Misuse,
     MoveRefused,
+    NotFound,
     StaleCheckpoint,
     UnreadableRow,
 )
@@ -316,6 +317,29 @@ class Tasks:
                 tx.rows.close_turn(run.id, child.id)
 
     # --- a person moves a task --------------------------------------------------------------------
+
+    def find_call(self, text: str) -> tuple[str, int]:
+        """Return the task and the number of a call, by TASK.NAME or by the ask that is about it."""
+        if "." not in text:
+            ask = self._decisions.find_ask(text)
+            if not isinstance(ask, UncertainAsk):
+                raise Conflict(
+                    f"ask {ask.id} is about no uncertain call",
+                    way_out=f"adjourn show {ask.task_id}",
+                )
+            return ask.task_id, ask.call
+        named, _, name = text.partition(".")
+        require_named(named)
+        task = self._decisions.find_task(named, shortest=ENOUGH)
+        with self._context.store.read() as view:
+            labelled = view.call_labelled(task.id, name)
+        number = name.removeprefix("tc_") if name.startswith("tc_") else ""
+        if labelled is None and not (number.isascii() and number.isdigit()):
+            raise NotFound(
+                f"no call is named {text}: a call is named TASK.tc_N, or as its agent names it",
+                way_out="adjourn inbox",
+            )
+        return task.id, labelled.number if labelled else int(number)
 
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:
         """Record a person's word on whether an uncertain call ran."""

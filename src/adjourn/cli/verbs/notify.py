@@ -17,10 +17,12 @@ from adjourn.views.block import Table, lines
 from adjourn.views.notice import Occasion
 from adjourn.wiring.notifications import (
     Configured,
+    config_signature,
     configured,
     open_sender,
     send_sample,
     send_until_closed,
+    wait_until_closed,
 )
 from adjourn.wiring.ownership import require_outside_of_all_runs
 
@@ -57,7 +59,14 @@ class NotifierDoc(msgspec.Struct, frozen=True, kw_only=True):
     is_flag=True,
     help="Deliver events until stdin closes. Workers start this themselves.",
 )
-def command(session: Session, *, flush: bool, check: bool, is_test: bool, follow: bool) -> int:
+@click.option(
+    "--hear",
+    is_flag=True,
+    help="Take what people press in chats until stdin closes. `worker --hear` starts this.",
+)
+def command(
+    session: Session, *, flush: bool, check: bool, is_test: bool, follow: bool, hear: bool
+) -> int:
     """List who is notified of pauses, decisions and endings, and what was delivered.
 
     A worker delivers them. The user's config.toml says who gets what; a project cannot change it:
@@ -69,8 +78,8 @@ def command(session: Session, *, flush: bool, check: bool, is_test: bool, follow
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     # A notification may be read anywhere, so its command names the store
     session.given_store = session.root
-    if follow:
-        return _follow(session)
+    if follow or hear:
+        return _stay_until_closed(session, verb="notify --follow" if follow else "notify --hear")
     notifiers = configured()
     if is_test and notifiers:
         return _test(session, notifiers)
@@ -124,21 +133,36 @@ def _sender(session: Session, each: Configured) -> Sender:
     return open_sender(each, session.root, commands=session.commands, redactor=redactor)
 
 
-def _follow(session: Session) -> int:
+def _stay_until_closed(session: Session, *, verb: str) -> int:
+    """Tell what happens, or take what is pressed, until the worker that started this leaves."""
     gc.freeze()
     gc.enable()  # short commands go without; this one lasts
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, _stay)  # it leaves when its worker does, after the last round
     controller = session.open_controller()
-    controller.decisions.authorise_alone(session.principal(controller.decisions), "notify --follow")
+    controller.decisions.authorise_alone(session.principal(controller.decisions), verb)
     log = WorkerLog(session, as_json=session.wants_json)
-    send_until_closed(
-        0,
-        root=session.root,
-        commands=session.commands,
+    if verb == "notify --follow":
+        send_until_closed(
+            0,
+            root=session.root,
+            commands=session.commands,
+            redactor=session.open_redactor(),
+            log=log.log,
+        )
+        return exits.COMPLETED
+    # Imported here: most who are told never listen
+    from adjourn.hearing import start_hearing
+
+    seen = config_signature()
+    hearing = start_hearing(
+        session.root,
+        commands_for=session.commands_for,
         redactor=session.open_redactor(),
         log=log.log,
     )
+    wait_until_closed(0, threads=hearing.threads, seen=seen)
+    hearing.close()
     return exits.COMPLETED
 
 

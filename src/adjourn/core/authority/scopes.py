@@ -66,12 +66,16 @@ KINDS = {
 # Kinds that are no person, whatever a config says
 _NOBODY = frozenset({"agent", "file"})
 
+# Whoever is one of these may be the holder of any token, too
+_MAY_HOLD_TOKENS = frozenset({"uid", "db", "token", "agent", "link", "webhook"})
+
 # Their own name tells who they are; all others speak through a process of some user
 _BY_THEMSELVES = frozenset({"uid", "db"})
 
 ALL = frozenset(Scope)
 LOGIN = "db:"  # begins the name of a login of a shared store
 AGENT = "agent"  # the kind of those who decide only for what they started
+TOKEN = "token"  # noqa: S105 -- the kind of those who call the HTTP API
 AGENT_SCOPES = frozenset({Scope.REQUEST, Scope.ANSWER, Scope.APPROVE})
 
 SCOPES = {
@@ -94,6 +98,7 @@ SCOPES = {
     "accept": Scope.ADMIN,
     "setup": Scope.ADMIN,
     "delegate": Scope.ADMIN,
+    "users": Scope.ADMIN,
     "serve": Scope.ADMIN,
     "tokens": Scope.ADMIN,
 }
@@ -239,6 +244,8 @@ def refuse_terms(
         requester in {by.name, by.through, *rights.also}
         or _is_the_same_user(rights, requester)
         or (requester.startswith(f"{AGENT}:") and not is_signer(by))
+        # A user or another token here may well be whoever holds the token that asked
+        or (requester.startswith(f"{TOKEN}:") and by.kind in _MAY_HOLD_TOKENS)
     )
     if terms.not_requester and is_requester:
         raise NotAllowed(

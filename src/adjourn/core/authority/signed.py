@@ -71,6 +71,14 @@ def decision_of(signed: Signed) -> Decision:
     return decision
 
 
+def kind_of_proof(signature: str) -> Literal["key", "passkey"]:
+    """Return what kind of principal a signature proves, by its form.
+
+    ssh-keygen's is a block of text, a passkey's an object of JSON.
+    """
+    return "passkey" if signature.startswith("{") else "key"
+
+
 def key_of_signature(signature: str) -> str | None:
     """Return the fingerprint of the key that a signature says it is of, as `key:SHA256:...`.
 
