@@ -18,7 +18,7 @@ from tests.programs import program
 
 PAGES = [page for page in pages() if any(block.language == "console" for block in blocks(page))]
 # What makes environments is tested elsewhere, or changes the reader's own
-NOT_RUN = ("./dev ", "pip install ", "eval ")
+NOT_RUN = ("./dev ", "pip install ", "eval ", "python3 -m venv ", "~/.adjourn-env/", "export PATH=")
 
 
 def _wants(text: str, command: str) -> Turn:
