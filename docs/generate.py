@@ -966,7 +966,7 @@ def _events() -> Iterator[str]:
     yield (
         "The events of a task are a chain: each has a link, the SHA-256 of the link before it and its own canonical bytes. "
         "All links of the store are sealed in a second chain. Changing or removing an event breaks both. "
-        "`adjourn prune` removes what an event says and leaves its link, so that the chains still close."
+        "`adjourn prune` removes the content of an event and leaves its link, so that the chains still close."
     )
     found = kinds()
     unknown = set(found) ^ set(KINDS)

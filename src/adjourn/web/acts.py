@@ -117,7 +117,7 @@ def _answer(ask: Ask, form: Form) -> str:
         return text
     choices = ask.choices if isinstance(ask, QuestionAsk) else ()
     if not (choice.isascii() and choice.isdigit() and int(choice) < len(choices)):
-        raise Misuse("that is none of the choices", way_out=f"adjourn show {ask.id}")
+        raise Misuse("that is not one of the choices", way_out=f"adjourn show {ask.id}")
     return choices[int(choice)]
 
 
@@ -150,7 +150,7 @@ def tell_refusal(
 
 
 def _go_on(controller: Controller, ask: Ask) -> Response:
-    """Lead on to the next open ask, which tells what became of this one."""
+    """Lead on to the next open ask, which shows how this one was settled."""
     return RedirectResponse(path_after(controller, ask), 303)
 
 
@@ -167,7 +167,7 @@ async def _settle(request: Request) -> Response:
     try:
         verdict = Verdict(form.get("verdict"))
     except ValueError:
-        raise Misuse("say what became of it", way_out=f"adjourn show {visible(name)}") from None
+        raise Misuse("say whether it ran", way_out=f"adjourn show {visible(name)}") from None
 
     def act(controller: Controller) -> Response:
         ask = find_ask(controller, name)

@@ -130,7 +130,7 @@ def _user_of(root: str) -> str:
 
 
 def _first_user() -> str:
-    """Return the user for whom the first link is: whoever runs the server, added if need be."""
+    """Return the user for whom the first link is: the one who runs the server, added if need be."""
     import getpass
 
     from adjourn.settings.web_users import add_user, find_user, is_user_name, read_users
