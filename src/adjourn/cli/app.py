@@ -79,7 +79,7 @@ _ALL_ROWS = 62  # that a list with a line for each verb needs
 
 # Parts of adjourn that adjourn itself starts.
 DRIVERS = {"_drive": "drive", "_tool": "tool"}
-HIDDEN = frozenset({*DRIVERS, "_front", "_hook", "_supervise"})
+HIDDEN = frozenset({*DRIVERS, "_front", "_hook", "_permission", "_supervise"})
 # The tasks of earlier versions have these in their records
 _EARLIER = {f"_{runner}": ["_drive", runner] for runner in ("agent", "claude", "codex")}
 
