@@ -154,7 +154,7 @@ def _mcp() -> Iterator[str]:
     yield "## Who may call what"
     yield (
         "Made of the registry of the tools. A rule that says `human` or `never`, a question to people, and a call that nobody saw "
-        "end are for people only, whoever asks. Every refusal is an event of the task. No tool changes who may decide: "
+        "end are for people only. Every refusal is an event of the task. No tool changes who may decide: "
         "`setup` and `delegate` are verbs of the command line, need the scope `admin`, and are refused inside a run."
     )
     cells = [
@@ -406,8 +406,8 @@ def _exit_codes() -> Iterator[str]:
     ]
     yield _table(("code", "meaning", "[error codes](errors.md)"), rows)
     yield (
-        "`run`, `resume`, `restart` and `fork` exit 0, 1 or 10 for what became of the task, "
-        "`wait` for what became of all its tasks: 10 if any needs a person, else 1 if any failed or was canceled, else 0. "
+        "`run`, `resume`, `restart` and `fork` exit 0, 1 or 10 for how the task ended, "
+        "`wait` for how all its tasks ended: 10 if any needs a person, else 1 if any failed or was canceled, else 0. "
         "`execute` exits 0 when all tasks of the plan have succeeded, 10 when somebody is needed, else 1. "
         "All other verbs exit 0 when they have done what they were asked: `approve` also if it was one of [several approvals](../how-to/four-eyes.md) and others are still missing. "
         "Ctrl+C while nothing of a run is under way (in `wait`, say) exits 130."
@@ -420,10 +420,10 @@ def _exit_codes() -> Iterator[str]:
     yield (
         "Exit code 1 with the error code `store` does not always mean that nothing was recorded: where the connection to a "
         "[shared store](../how-to/share-a-store.md#what-goes-wrong) broke after a decision was saved, the decision counts. "
-        "Run the same command again: exit code 4, `already_settled`, names whoever decided, and when."
+        "Run the same command again: exit code 4, `already_settled`, says who decided, and when."
     )
     yield "## Of a command under adjourn"
-    yield "What becomes of the task when the process of a run has left, by how it left and what it had asked:"
+    yield "What happens to the task when the process of a run exits, by its exit code and by what it had asked:"
     head = ("exit code", *SITUATIONS)
     yield _table(
         head,
@@ -434,7 +434,7 @@ def _exit_codes() -> Iterator[str]:
     )
     yield (
         "After an approval, a manifest that differs from the approved one is a new ask. "
-        "A process that vanished without a trace is none of these: "
+        "A process that vanished without a trace is not in this table: "
         "its call is [uncertain](../how-to/recover-after-a-crash.md); "
         "an agent whose session can go on is paused, unless it was making a call."
     )
@@ -542,11 +542,11 @@ DOCUMENTS = {
     "policy check": "`schema_version`, `is_fine`, `problems`, each with its file, line, column and message, and `files`, "
     "each with its path, kind and rules",
     "rules list": "`schema_version` and `rules`: of each its id, tool, arguments, programs, workspace, task, until, is_in_force, "
-    "by, at and matched: the calls of late that it would have matched, and of how many",
+    "by, at and matched: how many recent calls it would have matched, and of how many",
     "rules add": "`schema_version`, `outcome`, which is added, `action`, what the policies now say of the call, and `rule`",
     "rules revoke": "`schema_version`, `outcome`, which is revoked, and `rules`, a list of ids",
     "config": "`schema_version` and `agent`, the settings: of each its key, value and origin",
-    "notify": "`schema_version` and `notifiers`: of each its name, what it is told of and how, how many events were "
+    "notify": "`schema_version` and `notifiers`: of each its name, its events, where they go, how many events were "
     "delivered just now, wait and were given up, and the last error; with --test instead a list tests, of each its name, whether it was delivered, and the error",
     "store backup": "`schema_version`, `backup`, the file's path, and `bytes`, its size",
     "store migrate": "`schema_version` and `store`, its name; "
@@ -566,7 +566,7 @@ DOCUMENTS = {
 
 MEANINGS = {
     "Manifest.schema_version": "The version of this shape.",
-    "Manifest.outcome": "What became of the task so far.",
+    "Manifest.outcome": "How the task stands or ended.",
     "Manifest.task_id": "The task. It stays the same however often the task pauses.",
     "Manifest.run_id": "The last run; null before the first.",
     "Manifest.checkpoint_id": "Names this pause. Each pause has a new one; `adjourn -c` takes it.",
@@ -601,7 +601,7 @@ MEANINGS = {
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
     "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude`, `codex` and `acp`.",
     "Manifest.asks": "The asks of the last run.",
-    "Manifest.calls": "All calls of an agent, or of a process that asked for something, and what became of each.",
+    "Manifest.calls": "All calls of an agent, or of a process that asked for something, and how each ended.",
     "ResumabilityDoc.can_be_resumed": "Whether `resume` would go on; nothing is begun in its place where it cannot.",
     "ResumabilityDoc.looks": "What was looked at: the session, the program, the workspace, and the commit that is checked out.",
     "ResumabilityDoc.way_out": "The command that helps where it cannot.",
@@ -611,7 +611,7 @@ MEANINGS = {
     "Diffstat.files": "The files that changed.",
     "Diffstat.is_whole": "Whether that is all: the look ends after 20,000 files or two seconds.",
     "FileChange.path": "The file, from the workspace.",
-    "FileChange.what": "What became of it.",
+    "FileChange.what": "How it changed.",
     "FileChange.lines_added": "How many lines came; null where it is not text, or very large.",
     "FileChange.lines_removed": "How many lines went.",
     "WorkspaceDoc.head_then": "The commit that was checked out when it paused; null if there is no repository, or nobody looked.",
@@ -669,7 +669,7 @@ MEANINGS = {
     "AskDoc.approvals": "How many people must approve, who has, and who is missing; null where one approval from anybody settles it.",
     "AskDoc.remind_at": "When somebody is reminded of it; null if that was done, or no rule says so.",
     "TermsDoc.approvals": "By how many people.",
-    "TermsDoc.approvers": "The names of those who may approve; null: whoever may approve at all.",
+    "TermsDoc.approvers": "The names of those who may approve; null: everybody with the right to approve.",
     "CountDoc.needed": "How many people must approve.",
     "CountDoc.given": "Who has approved, in order, since the call was edited last.",
     "CountDoc.missing": "How many are missing.",
@@ -845,7 +845,7 @@ GAPS: dict[str, Sequence[str]] = {
 }
 KINDS = {
     "task_created": "A task was queued.",
-    "run_claimed": "A supervisor took the task, for whoever said `run` or `resume`, or for a worker (`adjourn`); the gate is shut.",
+    "run_claimed": "A supervisor took the task, for the user of `run` or `resume`, or for a worker (`adjourn`); the gate is shut.",
     "run_adopted": "A worker took over a run whose supervisor had died.",
     "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
     "program_executed": "What was executed, by digest: the program, and the script that a shell was given.",
@@ -874,7 +874,7 @@ KINDS = {
     "ask_approved": "A person approved.",
     "ask_rejected": "A person rejected.",
     "ask_answered": "A person answered.",
-    "ask_settled": "A person said what became of an uncertain call.",
+    "ask_settled": "A person recorded whether an uncertain call ran.",
     "ask_snoozed": "Somebody does not want to see it before a moment, in milliseconds since 1970.",
     "ask_woken": "A snooze was taken back.",
     "ask_expired": "Nobody replied in time, which counts as a rejection.",
@@ -967,7 +967,7 @@ def _events() -> Iterator[str]:
     yield "`adjourn audit verify` says whether the trail is whole, `adjourn audit export` prints it."
     yield (
         "The events of a task are a chain: each has a link, the SHA-256 of the link before it and its own canonical bytes. "
-        "All links of the store are sealed in a second chain. Whoever changes or removes an event breaks both. "
+        "All links of the store are sealed in a second chain. Changing or removing an event breaks both. "
         "`adjourn prune` removes what an event says and leaves its link, so that the chains still close."
     )
     found = kinds()
@@ -1047,7 +1047,7 @@ FILES = (
     Kept(
         "clarifications/TASK.refused.json",
         0o600,
-        "Why the response that lies there was not taken; `show` says it.",
+        "Why the response was not taken; `show` prints it.",
     ),
     Kept("checkpoints", 0o700, "What agents left that wait for a clarification."),
     Kept(
@@ -1073,7 +1073,7 @@ FILES = (
         "What it printed, byte for byte: the first 16 MiB and, if there was more, the last 1 MiB.",
     ),
     Kept("runs/RUN/stderr", 0o600, "The same for its errors."),
-    Kept("runs/RUN/result.json", 0o600, "What became of it, as its shim saw it."),
+    Kept("runs/RUN/result.json", 0o600, "How it ended, as its shim saw it."),
     Kept("runs/RUN/result.tmp", 0o600, "The room kept for the result while the run is under way."),
     Kept(
         "runs/RUN/answers.json",
@@ -1101,7 +1101,7 @@ FILES = (
     Kept(
         "plans/NAME.lock",
         0o600,
-        "Held by whoever executes a plan in one workspace; says who that is, or was last.",
+        "Held by the process that executes a plan in one workspace; names it, or the last one.",
     ),
     Kept("notify", 0o700, "Made when somebody is to be told."),
     Kept("notify/NAME.lock", 0o600, "Held while that notifier is being told."),
@@ -1320,7 +1320,7 @@ def _config() -> Iterator[str]:
     keys = {**first, **own, **COMMON_KEYS}
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in keys.items()])
     yield _table(
-        ("in `on`", "is told of the events"),
+        ("in `on`", "notifies of these events"),
         [(_code(occasion), _events_of(occasion)) for occasion in Occasion],
     )
     yield "## `[[person]]`"
@@ -1393,7 +1393,7 @@ def _plan() -> Iterator[str]:
     yield (
         "A plan is a TOML file of tasks that need one another; `adjourn execute` runs them, `adjourn plan show` draws them. "
         f"[How that goes](../how-to/plans.md). It has at most 1 MiB and {MOST_TASKS:,} tasks. "
-        "An unknown key, an unknown id or needs that go round in a circle are told with line and column, and nothing starts."
+        "An unknown key, an unknown id or needs that form a circle are told with line and column, and nothing starts."
     )
     yield "## At the top"
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in PLAN_KEYS.items()])

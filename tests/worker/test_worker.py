@@ -373,7 +373,7 @@ def test_a_worker_whose_store_is_taken_away_says_so_and_leaves(
 def test_inside_a_run_no_worker_is_started(shell: Shell) -> None:
     """It would end with the run, and leave what it runs uncertain."""
     failed = shell.adjourn("run", "--", "sh", "-c", "adjourn worker --once; test $? = 5")
-    assert "a worker inside a run would end with it" in failed.err
+    assert "a worker inside a run would end with that run" in failed.err
 
 
 def test_why_a_task_failed_is_in_the_log(shell: Shell) -> None:

@@ -128,7 +128,7 @@ def print_exactly(text: str) -> None:
 def note_lost_output(error: OSError | ValueError) -> None:
     """Note that something could not be written to stdout.
 
-    Whoever closed it does not want to hear, and that is no error; the exit code still tells.
+    The reader closed it on purpose, so that is no error; the exit code still holds.
     """
     if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
         _lost_output.append(error)

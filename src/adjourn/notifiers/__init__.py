@@ -29,6 +29,53 @@ OURS = {
         factory="adjourn.notifiers.webhook:prepare",
         takes_secret=True,
     ),
+    "telegram": NotifierKind(
+        name="telegram",
+        keys={
+            "telegram": "A table `[notify.telegram]`: a chat where asks have buttons.",
+            "telegram.chat": "The number of the chat, or `@NAME` of a public one.",
+            "telegram.token_file": "The file that holds the bot's token; a relative path begins at"
+            " the config's directory. It needs this or the next one.",
+            "telegram.token_env": "The environment variable that holds the bot's token.",
+            "telegram.approvers": "Who may press: Telegram's number of each user, and a name. The"
+            " name of a `[[person]]` makes it one more principal of that person.",
+            "telegram.api": "Another server of the Bot API. Without it, Telegram's.",
+        },
+        factory="adjourn.notifiers.telegram:prepare",
+    ),
+    "ntfy": NotifierKind(
+        name="ntfy",
+        keys={
+            "ntfy": "A table `[notify.ntfy]`: a topic of ntfy.",
+            "ntfy.topic": "The topic. Whoever may read it may decide, so it is a secret on a public"
+            " server.",
+            "ntfy.url": "Your server. Without it, `https://ntfy.sh`.",
+            "ntfy.token_file": "The file that holds an access token, if the server wants one.",
+            "ntfy.token_env": "The environment variable that holds it.",
+            "ntfy.public_url": "Where phones reach `adjourn serve`: the buttons post there. Without"
+            " it there are no buttons.",
+            "ntfy.person": "Who reads the topic. Without it, its decisions are not a person's.",
+        },
+        factory="adjourn.notifiers.ntfy:prepare",
+    ),
+    "mail": NotifierKind(
+        name="mail",
+        keys={
+            "mail": "A table `[notify.mail]`: mail with a link to a page that decides.",
+            "mail.to": "A list of addresses.",
+            "mail.from": "The address that it comes from.",
+            "mail.smtp": "The mail server, `HOST` or `HOST:PORT`.",
+            "mail.security": "`starttls` (without it), `tls`, or `none` for a server on this"
+            " machine.",
+            "mail.user": "The name to log in with, if the server wants one.",
+            "mail.token_file": "The file that holds the password.",
+            "mail.token_env": "The environment variable that holds it.",
+            "mail.public_url": "Where browsers reach `adjourn serve`: the link leads there. Without"
+            " it there is no link.",
+            "mail.person": "Who reads the mail. Without it, its decisions are not a person's.",
+        },
+        factory="adjourn.notifiers.mail:prepare",
+    ),
 }
 
 
@@ -41,8 +88,8 @@ def choose_kind(values: Mapping[str, Any]) -> NotifierKind:
     if not named and others:
         raise BadTable(f"object contains unknown field `{others[0]}`")
     if len(named) != 1:
-        names = " or ".join(f"`{name}`" for name in OURS)
-        raise BadTable(f"it needs {names}, and not both")
+        *names, last = (f"`{name}`" for name in OURS)
+        raise BadTable(f"it needs one of {', '.join(names)} and {last}, and only one")
     return named[0]
 
 

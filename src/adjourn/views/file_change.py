@@ -38,7 +38,7 @@ class ChangedText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShownChange(msgspec.Struct, frozen=True, kw_only=True):
-    """The files that a call would change, and those of its arguments that say something else."""
+    """The files that a call would change, and its arguments that say more than that."""
 
     files: tuple[ChangedText, ...]
     others: dict[str, Json]

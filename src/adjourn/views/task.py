@@ -89,7 +89,7 @@ def resume_hint(scene: Scene, commands: CommandWriter) -> str:
             pass
 
     if any(isinstance(ask, UncertainAsk) for ask in asks):
-        return commands("show", task.id)  # what became of it is for a person to say
+        return commands("show", task.id)  # a person must say whether it ran
     if approvals := [ask for ask in asks if isinstance(ask, ApprovalAsk)]:
         # An agent of others names its own calls, which are not ours
         if any(ask.key == RESUME_KEY and not ask.terms.override for ask in approvals):
@@ -391,7 +391,7 @@ def _replaced_blocks(ask: ApprovalAsk, scene: Scene, *, cut: Cut) -> Iterable[Bl
             continue
         shown = visible(path)
         before, after = (each.get(path) for each in texts)
-        # Only what was hashed is called changed; all else says by itself what became of it
+        # Only what was hashed is called changed; the rest shows how it changed
         is_changed = all(each.get(path, "").startswith("sha256:") for each in (was, is_now))
         if cut == WHOLE or not is_changed:
             told = differences(

@@ -16,7 +16,7 @@ from adjourn.wiring.prompt_setup import change_prompts
 
 @verb("setup")
 @click.argument("host", type=AnyOf(list(HOSTS)), required=False)
-@click.option("--undo", is_flag=True, help="Have the host forget adjourn; its secret is void.")
+@click.option("--undo", is_flag=True, help="Remove adjourn from the host, and revoke its secret.")
 @click.option(
     "--project", is_flag=True, help="For this project only, in your own settings (claude)."
 )
@@ -35,13 +35,7 @@ from adjourn.wiring.prompt_setup import change_prompts
     help="With --interactive: how long a prompt is in your inbox.",
 )
 def command(
-    session: Session,
-    *,
-    host: str | None,
-    undo: bool,
-    project: bool,
-    interactive: bool,
-    time: str,
+    session: Session, *, host: str | None, undo: bool, project: bool, interactive: bool, time: str
 ) -> int:
     """Walk through the default gate, the first policy and a notification, and write them.
 
@@ -57,9 +51,8 @@ def command(
         controller.decisions.authorise_alone(by, "setup")
     if host is None:
         if undo or project or interactive:
-            raise Misuse(
-                "--undo, --project and --interactive go with a host", way_out="adjourn setup claude"
-            )
+            sentence = "--undo, --project and --interactive go with a host"
+            raise Misuse(sentence, way_out="adjourn setup claude")
         # Only at a terminal
         from adjourn.cli.verbs._first_setup import set_up_here
 
