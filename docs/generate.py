@@ -505,7 +505,7 @@ DOCUMENTS = {
     "restart": "Manifest",
     "fork": "Manifest",
     "show": "Manifest",
-    "wait": "Manifest; of several tasks `schema_version` and `tasks`, a list of Manifest",
+    "wait": "Manifests: `schema_version` and `tasks`, a list of Manifest, also of one task",
     "pause": "Manifest",
     "cancel": "Manifest",
     "settle": "Manifest",
@@ -572,6 +572,8 @@ MEANINGS = {
     "Manifest.checkpoint_id": "Names this pause. Each pause has a new one; `adjourn -c` takes it.",
     "Manifest.session_id": "Stays the same over resumes, is new after a restart.",
     "Manifest.state": "The task's state.",
+    "Manifest.exit_code": "The exit code of the newest run's process, once it has left.",
+    "Manifest.signal": "The signal that ended it, if one did.",
     "Manifest.pause_reason": "Why it paused.",
     "Manifest.paused_at": "When it paused.",
     "Manifest.agent_message": "The first open ask in the words of the process that asks.",
@@ -1193,6 +1195,7 @@ AT_TIMES = {
     "ADJOURN_FEEDBACK": "In a run that follows a review which asked for changes: a file with what is to change.",
     "ADJOURN_ANSWERS": "In a run that follows a clarification: a JSON file with the answers by question id.",
     "ADJOURN_RESUME_PROMPT": "In such a run: a Markdown file that tells an agent how to go on.",
+    "ADJOURN_SHOW_CALLS": "Set by `run` and `resume` at a terminal, for an agent's driver: it prints each call and what became of it on stderr.",
     "ADJOURN_VERBOSE": "Set by `--verbose`, and handed down: the library says each step of a clarification on stderr.",
 }
 GRANTED = {
