@@ -19,7 +19,6 @@ from adjourn.controller.transaction import call_asked_about
 from adjourn.core.ask import (
     ApprovalAsk,
     Ask,
-    AskKind,
     Principal,
     QuestionAsk,
     Reply,
@@ -102,11 +101,6 @@ _LONGEST_WAIT = 300.0  # seconds
 _HEARTBEAT = 15.0
 _DIGITS = 15  # of a place
 _JSON = "application/json"
-_A = {
-    AskKind.APPROVAL: "an approval",
-    AskKind.QUESTION: "a question",
-    AskKind.UNCERTAIN: "about an uncertain call",
-}
 _STATES = {
     Verb.APPROVE: AskState.APPROVED,
     Verb.REJECT: AskState.REJECTED,
@@ -325,13 +319,13 @@ def _reply_to(ask: Ask, wanted: AnyReply) -> Reply:
         case _:
             verb = "settle its call" if isinstance(ask, UncertainAsk) else "use another verb"
             raise Conflict(
-                f"ask {ask.id} is {_A[ask.kind]}: {_verb_of(wanted)} does not fit it",
+                f"{ask.id} is {ask.kind.noun}: `{_verb_of(wanted)}` cannot settle it",
                 way_out=f"{verb}: GET {PREFIX}/asks/{ask.id}",
             )
 
 
 def _recorded(controller: Controller, replies: list[Reply], *, by: Principal) -> RecordedDoc:
-    """Record replies; a refused one is an event of its task."""
+    """Record replies, and record refusals in the trail."""
     decisions = controller.decisions
     try:
         return recorded_doc(decisions, decisions.decide(replies, by=by))
@@ -383,7 +377,7 @@ async def snooze(call: ApiCall[None, Snooze]) -> Response:
 
 
 async def settle(call: ApiCall[None, Settle]) -> Response:
-    """Say what happened to a call that ended unseen."""
+    """Record whether a call ran that nobody saw end."""
 
     def record(controller: Controller) -> Manifest:
         task_id, number = controller.tasks.find_call(call.name())
@@ -822,7 +816,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         path="/calls/{id}/settle",
         name="settle",
-        summary="Say what happened to an uncertain call",
+        summary="Record whether an uncertain call ran",
         run=settle,
         body=Settle,
         answer=Manifest,

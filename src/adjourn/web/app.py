@@ -34,7 +34,7 @@ def build_app(
         del app
         for each in (site, *others):
             each.start()
-            with suppress(AdjournError):  # each request says why
+            with suppress(AdjournError):  # the next request gets the error
                 await each.call(each.supervisors.adopt_left)
                 await each.call(each.metrics.begin)
         try:

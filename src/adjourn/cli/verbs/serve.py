@@ -135,7 +135,7 @@ def _user_of(root: str) -> str:
 
 
 def _first_user() -> str:
-    """Return who gets the first link: the user of the server, added if need be."""
+    """Return the user for whom the first link is: the one who runs the server, added if need be."""
     # Only at a terminal
     import getpass
 
