@@ -956,7 +956,7 @@ KINDS = {
     "task_canceled": "A task without a process was canceled. `damaged`: what of it could not be read.",
     "task_failed": "A queued task can never be started: its workspace is gone.",
     "task_answered": "A question that belongs to no other task was answered: the task that held it has succeeded.",
-    "refused": "Somebody who may not wanted to decide, from inside a run or by MCP: what, and why it was refused.",
+    "refused": "Somebody who may not wanted to decide, from inside a run, by MCP or over HTTP: what, and why it was refused.",
     "delegated": "A person let an agent decide for this task and all below it, until a moment in milliseconds since 1970.",
     "delegation_revoked": "A delegation was taken back.",
     "task_pruned": "A task was forgotten. This is the last event of its chain.",

@@ -252,6 +252,11 @@ def test_tokens_are_listed_without_the_token_and_kept_as_hashes(served: Served) 
     listed = shell.adjourn("tokens", "list", "--output", "json").doc["tokens"]
     found = next(token for token in listed if token["name"] == "listed")
     assert (found["principal"], found["scopes"]) == ("token:listed", ["answer"])
+    assert found["used_at"] is None
+    with Api(served.url, secret) as api:
+        api.get("/health")
+    used = shell.adjourn("tokens", "list", "--output", "json").doc["tokens"]
+    assert next(token for token in used if token["name"] == "listed")["used_at"]
     assert secret not in str(listed)
     assert "token:listed" in shell.adjourn("tokens", "list").out
     again = shell.adjourn("tokens", "add", "listed", "--scope", "answer", expect=4)

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from hashlib import sha256
 from typing import Literal
 from zlib import crc32
@@ -13,8 +13,10 @@ import msgspec
 from adjourn.core.authority.scopes import Rights, Scope
 from adjourn.core.errors import Misuse
 from adjourn.core.task import Milliseconds
+from adjourn.core.text.when import stamp
 from adjourn.settings.config import config_directory, config_path, require_trust
 from adjourn.system.files import hold_lock, private_directory, write_whole
+from adjourn.system.machine import state_directory
 
 _FILE = "tokens.json"
 _LOCK = "tokens.lock"
@@ -89,6 +91,30 @@ def rights_of_token(name: str, *, owner: int, now: Milliseconds) -> Rights | Non
                 scopes=frozenset(token.scopes), is_person=token.is_person, also=token.also
             )
     return None
+
+
+# --- when each was used last --------------------------------------------------------------------
+
+
+def read_uses() -> dict[str, str]:
+    """Return when each token was used last, by its principal. It is a note, and decides nothing."""
+    try:
+        with open(_uses_path(), "rb") as file:
+            return msgspec.json.decode(file.read(), type=dict[str, str])
+    except (OSError, msgspec.MsgspecError):
+        return {}
+
+
+def note_use(principal: str, *, now: Milliseconds) -> None:
+    """Note that a token was used. What cannot be written is not noted."""
+    with suppress(OSError):
+        private_directory(os.path.dirname(_uses_path()))
+        content = msgspec.json.encode(read_uses() | {principal: stamp(now)})
+        write_whole(_uses_path(), content + b"\n")
+
+
+def _uses_path() -> str:
+    return os.path.join(state_directory(os.environ), "tokens-used.json")
 
 
 # --- the secret itself ----------------------------------------------------------------------------

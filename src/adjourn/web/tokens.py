@@ -10,6 +10,7 @@ from adjourn.settings.api_tokens import (
     ApiToken,
     digest_of_token,
     is_secret,
+    note_use,
     read_tokens,
     tokens_path,
 )
@@ -19,6 +20,7 @@ from adjourn.web.site import Site, site_of
 
 _FAILURES, _WINDOW = 30, 60.0  # so many failures in so many seconds are let through
 _MOST_CLIENTS = 1_000
+_MINUTE = 60_000  # milliseconds between two notes of a token's use
 
 
 class KnownTokens:
@@ -28,6 +30,7 @@ class KnownTokens:
         self._seen: tuple[int, int, int] | None = None
         self._by_hash: dict[str, ApiToken] = {}
         self._failures: dict[str, list[float]] = {}
+        self._used: dict[str, int] = {}  # when the last use was noted
 
     def find(self, secret: str) -> ApiToken | None:
         """Return the token that a secret is of, if it still counts."""
@@ -40,7 +43,12 @@ class KnownTokens:
             self._by_hash = {each.sha256: each for each in read_tokens()} if seen else {}
             self._seen = seen
         token = self._by_hash.get(digest_of_token(secret)) if is_secret(secret) else None
-        return None if token is None or token.is_over(now()) else token
+        if token is None or token.is_over(now()):
+            return None
+        if now() - self._used.get(token.principal, -_MINUTE) >= _MINUTE:
+            self._used[token.principal] = now()
+            note_use(token.principal, now=now())
+        return token
 
     def refuse_many(self, client: str) -> None:
         """Refuse a client that failed too often, for a while."""

@@ -16,6 +16,7 @@ from adjourn.settings.api_tokens import (
     digest_of_token,
     new_secret,
     read_tokens,
+    read_uses,
     require_name,
 )
 from adjourn.system.machine import now
@@ -36,6 +37,7 @@ class TokenDoc(msgspec.Struct, frozen=True, kw_only=True):
     created_by: str
     expires_at: str | None
     expired: bool
+    used_at: str | None
 
 
 @click.group("tokens", no_args_is_help=False)
@@ -139,16 +141,18 @@ def list_all(session: Session) -> None:
     if not tokens:
         session.print("No tokens.")
         return
+    uses = read_uses()
     rows = [
         (
             visible(token.principal),
             ", ".join(token.scopes),
             "person" if token.is_person else "",
             "expired" if token.is_over(now()) else stamp(token.expires_at or 0),
+            uses.get(token.principal, ""),
         )
         for token in tokens
     ]
-    session.show([Table(head=("TOKEN", "SCOPES", "HELD BY", "UNTIL"), rows=rows)])
+    session.show([Table(head=("TOKEN", "SCOPES", "HELD BY", "UNTIL", "LAST USED"), rows=rows)])
 
 
 @verb("revoke")
@@ -197,6 +201,7 @@ def _doc(token: ApiToken) -> TokenDoc:
         created_by=token.by,
         expires_at=stamp(token.expires_at) if token.expires_at is not None else None,
         expired=token.is_over(now()),
+        used_at=read_uses().get(token.principal),
     )
 
 
