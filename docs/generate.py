@@ -75,6 +75,7 @@ from adjourn.runners import COMMAND, DEFAULT_AGENT, OURS, find_runner
 from adjourn.settings.notify import COMMON_KEYS
 from adjourn.settings.people import PERSON_KEYS, TEAM_KEYS
 from adjourn.settings.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
+from adjourn.settings.web_proxy import WEB_KEYS
 from adjourn.views.notice import OCCASIONS, Notice, Occasion
 from adjourn.views.paused import PausedDoc
 from adjourn.web.openapi import openapi_document
@@ -616,6 +617,10 @@ DOCUMENTS = {
     "delegate add": "`schema_version` and `delegation`: its id, agent, task, by and until, in milliseconds since 1970",
     "delegate list": "`schema_version` and `delegations`, a list of the same",
     "delegate revoke": "`schema_version` and `revoked`, the same",
+    "users add": "`schema_version`, `user`, `link` and `expires_at`",
+    "users link": "`schema_version`, `user`, `link` and `expires_at`",
+    "users list": "`schema_version` and `users`: for each the name, scopes, passkeys and since when",
+    "users remove": "`schema_version` and `removed`, the name",
     "setup": "`schema_version` and `setup`: the host, its config, the difference, and check, what the host says",
     "mcp": "messages of MCP, one JSON object a line, with or without the option",
 }
@@ -1388,6 +1393,9 @@ def _config() -> Iterator[str]:
     yield "## `[[team]]`"
     yield "People whom rules name together, as `team:NAME`."
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in TEAM_KEYS.items()])
+    yield "## `[web]`"
+    yield "A proxy that logs people in for `adjourn serve`. See [the web inbox](../how-to/web.md)."
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in WEB_KEYS.items()])
     yield "## `[[principal]]`"
     yield "One table for each who [may do something](../security.md) beside the owner of a store. An unknown key is an error."
     yield _table(

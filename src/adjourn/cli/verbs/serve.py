@@ -108,6 +108,7 @@ def command(session: Session, **given: Unpack[Given]) -> int:
 
 def _tell_ready(session: Session, public_url: str, bound: "Listen") -> None:
     """Say where it is served, and to a terminal by which link a person logs in, once."""
+    # Only a server that has begun needs it
     from adjourn.settings.web_sessions import make_link, note_url
 
     if public_url.endswith(":0"):  # any port that was free
@@ -134,7 +135,8 @@ def _user_of(root: str) -> str:
 
 
 def _first_user() -> str:
-    """Return the user for whom the first link is: the one who runs the server, added if need be."""
+    """Return who gets the first link: the user of the server, added if need be."""
+    # Only at a terminal
     import getpass
 
     from adjourn.settings.web_users import add_user, find_user, is_user_name, read_users
