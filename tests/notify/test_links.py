@@ -47,7 +47,7 @@ def fetch(url: str, form: dict[str, str] | None = None, *, method: str = "GET") 
     body = None if form is None else urlencode(form).encode()
     request = urllib.request.Request(url, body, method="POST" if body else method)  # noqa: S310 -- of this machine
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 -- likewise
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 -- of this machine
             assert answer.headers["Cache-Control"] == "no-store"
             assert "noindex" in answer.headers["X-Robots-Tag"]
             return answer.status, unescape(answer.read().decode())
@@ -195,4 +195,4 @@ def expire_links(shell: Shell) -> None:
     ((digest, name, _),) = msgspec.json.decode(bytes(body))
     over = msgspec.json.encode([[digest, name, 1]]).hex()
     bytes_of = f"X'{over}'" if shell.database is None else f"'\\x{over}'"
-    shell.sql(f"UPDATE document SET body = {bytes_of} WHERE {of}")  # noqa: S608 -- likewise
+    shell.sql(f"UPDATE document SET body = {bytes_of} WHERE {of}")  # noqa: S608 -- our own words
