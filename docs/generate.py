@@ -31,7 +31,8 @@ import adjourn.controller.reasons
 import adjourn.controller.runs
 import adjourn.controller.tasks
 import adjourn.controller.transaction
-from adjourn.cli.app import VERBS, cli
+from adjourn.cli.app import GROUPS, VERBS, cli
+from adjourn.cli.examples import EXAMPLES
 from adjourn.core import exits
 from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.clarification import checkpoint_schema
@@ -79,9 +80,10 @@ from adjourn.views.paused import PausedDoc
 
 DOCS = Path(__file__).resolve().parent
 REFERENCE = DOCS / "reference"
+MANUAL = DOCS / "man" / "share" / "man" / "man1" / "adjourn.1"
 PACKAGE = DOCS.parent / "src" / "adjourn"
 MADE = "<!-- Made by docs/generate.py: change the code or that script, then say `docs/generate.py --write`. -->\n"
-COMMON = frozenset({"--store", "--output", "--verbose", "--help"})
+COMMON = frozenset({"--store", "--key-file", "--output", "--full-ids", "--verbose", "--help"})
 _PIPE = r"\|"
 
 
@@ -92,9 +94,11 @@ def main(arguments: Sequence[str]) -> int:
     """
     wanted = {REFERENCE / name: text for name, text in pages().items()}
     wanted[DOCS / "architecture.md"] = architecture()
+    wanted[MANUAL] = man_page()
     old = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     for path in old:
         if "--write" in arguments:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(wanted[path])
         state = "rewritten" if "--write" in arguments else "is out of date"
         sys.stdout.write(f"{path.name} {state}\n")
@@ -150,7 +154,7 @@ def _mcp() -> Iterator[str]:
     yield "## Who may call what"
     yield (
         "Made of the registry of the tools. A rule that says `human` or `never`, a question to people, and a call that nobody saw "
-        "end are for people only, whoever asks. Every refusal is an event of the task. No tool changes who may decide: "
+        "end are for people only. Every refusal is an event of the task. No tool changes who may decide: "
         "`setup` and `delegate` are verbs of the command line, need the scope `admin`, and are refused inside a run."
     )
     cells = [
@@ -235,6 +239,8 @@ def _cli() -> Iterator[str]:
         yield f"```text\n{_usage(path, command)}\n```"
         yield _prose(command.help or "")
         yield _options(command, common=False)
+        if path in EXAMPLES:
+            yield f"```text\n$ {EXAMPLES[path]}\n```"
 
 
 def _link(verb: str) -> str:
@@ -283,6 +289,97 @@ def _options(command: click.Command, *, common: bool) -> str:
     )
 
 
+# --- the man page ---------------------------------------------------------------------------------
+
+
+def man_page() -> str:
+    """Return `adjourn(1)` as roff: what `adjourn VERB --help` says, and no more."""
+    return "\n".join(_roff_page()) + "\n"
+
+
+def _roff_page() -> Iterator[str]:
+    yield '.\\" Made from the help of the verbs by docs/generate.py'
+    yield '.TH ADJOURN 1 "" "adjourn" "User Commands"'
+    yield ".SH NAME"
+    yield "adjourn \\- let a headless agent or tool stop for a person, leave, and come back"
+    yield ".SH SYNOPSIS"
+    yield ".B adjourn"
+    yield ".br"
+    yield ".B adjourn"
+    yield "\\fIVERB\\fR [\\fIOPTION\\fR]... [\\fIARGUMENT\\fR]..."
+    yield ".SH DESCRIPTION"
+    yield from _roff_prose(cli.help or "")
+    yield ".SH VERBS"
+    named = {name for names in GROUPS.values() for name in names}
+    *_, last = GROUPS
+    for group, names in GROUPS.items():
+        others = [name for name in VERBS if name not in named] if group == last else []
+        yield f".SS {_roff(group)}"
+        for name in (*names, *others):
+            yield ".TP"
+            yield f".B {_roff(name)}"
+            yield _roff(VERBS[name])
+    yield ".SH OPTIONS OF EVERY VERB"
+    yield from _roff_options(command_named("inbox"), is_common=True)
+    for path, command in commands():
+        yield f".SH {_roff(f'adjourn {path}'.upper())}"
+        pieces = command.collect_usage_pieces(click.Context(command))
+        yield f".B {_roff(f'adjourn {path}')}"
+        yield _roff(" ".join(pieces))
+        yield ".PP"
+        yield from _roff_prose(command.help or "")
+        yield from _roff_options(command, is_common=False)
+        if path in EXAMPLES:
+            yield ".PP"
+            yield "Example:"
+            yield from _roff_code(EXAMPLES[path])
+    yield ".SH EXIT STATUS"
+    for code, meaning in exits.MEANINGS.items():
+        yield ".TP"
+        yield f".B {code}"
+        yield _roff(meaning)
+    yield ".SH SEE ALSO"
+    yield "The documentation is in the directory \\fBdocs\\fR of the source."
+
+
+def _roff_prose(text: str) -> Iterator[str]:
+    for part in inspect.cleandoc(text).split("\n\n"):
+        if part.startswith("\b\n"):
+            yield from _roff_code(part[2:])
+        else:
+            yield ".PP"
+            yield _roff(" ".join(part.split()))
+
+
+def _roff_code(text: str) -> Iterator[str]:
+    yield ".PP"
+    yield ".nf"
+    yield ".RS"
+    yield from map(_roff, inspect.cleandoc(text).split("\n"))
+    yield ".RE"
+    yield ".fi"
+
+
+def _roff_options(command: click.Command, *, is_common: bool) -> Iterator[str]:
+    context = click.Context(command, help_option_names=["-h", "--help"])
+    for option in command.get_params(context):
+        if not isinstance(option, click.Option):
+            continue
+        record = option.get_help_record(context)
+        if record and (not COMMON.isdisjoint(option.opts)) == is_common:
+            yield ".TP"
+            yield f".B {_roff(record[0])}"
+            yield _roff(record[1])
+
+
+def _roff(text: str) -> str:
+    """Return a line of plain text that roff prints as it is."""
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
+    text = text.replace("…", "...").replace("│", "|")
+    text = re.sub(r"[^\x00-\x7f]", lambda found: f"\\[u{ord(found[0]):04X}]", text)
+    return f"\\&{text}" if text.startswith(".") else text
+
+
 # --- exit codes and errors ------------------------------------------------------------------------
 
 SITUATIONS = {
@@ -309,8 +406,8 @@ def _exit_codes() -> Iterator[str]:
     ]
     yield _table(("code", "meaning", "[error codes](errors.md)"), rows)
     yield (
-        "`run`, `resume`, `restart` and `fork` exit 0, 1 or 10 for what became of the task, "
-        "`wait` for what became of all its tasks: 10 if any needs a person, else 1 if any failed or was canceled, else 0. "
+        "`run`, `resume`, `restart` and `fork` exit 0, 1 or 10 for how the task ended, "
+        "`wait` for how all its tasks ended: 10 if any needs a person, else 1 if any failed or was canceled, else 0. "
         "`execute` exits 0 when all tasks of the plan have succeeded, 10 when somebody is needed, else 1. "
         "All other verbs exit 0 when they have done what they were asked: `approve` also if it was one of [several approvals](../how-to/four-eyes.md) and others are still missing. "
         "Ctrl+C while nothing of a run is under way (in `wait`, say) exits 130."
@@ -323,10 +420,10 @@ def _exit_codes() -> Iterator[str]:
     yield (
         "Exit code 1 with the error code `store` does not always mean that nothing was recorded: where the connection to a "
         "[shared store](../how-to/share-a-store.md#what-goes-wrong) broke after a decision was saved, the decision counts. "
-        "Run the same command again: exit code 4, `already_settled`, names whoever decided, and when."
+        "Run the same command again: exit code 4, `already_settled`, says who decided, and when."
     )
     yield "## Of a command under adjourn"
-    yield "What becomes of the task when the process of a run has left, by how it left and what it had asked:"
+    yield "What happens to the task when the process of a run exits, by its exit code and by what it had asked:"
     head = ("exit code", *SITUATIONS)
     yield _table(
         head,
@@ -337,7 +434,7 @@ def _exit_codes() -> Iterator[str]:
     )
     yield (
         "After an approval, a manifest that differs from the approved one is a new ask. "
-        "A process that vanished without a trace is none of these: "
+        "A process that vanished without a trace is not in this table: "
         "its call is [uncertain](../how-to/recover-after-a-crash.md); "
         "an agent whose session can go on is paused, unless it was making a call."
     )
@@ -445,11 +542,11 @@ DOCUMENTS = {
     "policy check": "`schema_version`, `is_fine`, `problems`, each with its file, line, column and message, and `files`, "
     "each with its path, kind and rules",
     "rules list": "`schema_version` and `rules`: of each its id, tool, arguments, programs, workspace, task, until, is_in_force, "
-    "by, at and matched: the calls of late that it would have matched, and of how many",
+    "by, at and matched: how many recent calls it would have matched, and of how many",
     "rules add": "`schema_version`, `outcome`, which is added, `action`, what the policies now say of the call, and `rule`",
     "rules revoke": "`schema_version`, `outcome`, which is revoked, and `rules`, a list of ids",
     "config": "`schema_version` and `agent`, the settings: of each its key, value and origin",
-    "notify": "`schema_version` and `notifiers`: of each its name, what it is told of and how, how many events were "
+    "notify": "`schema_version` and `notifiers`: of each its name, its events, where they go, how many events were "
     "delivered just now, wait and were given up, and the last error; with --test instead a list tests, of each its name, whether it was delivered, and the error",
     "store backup": "`schema_version`, `backup`, the file's path, and `bytes`, its size",
     "store migrate": "`schema_version` and `store`, its name; "
@@ -469,7 +566,7 @@ DOCUMENTS = {
 
 MEANINGS = {
     "Manifest.schema_version": "The version of this shape.",
-    "Manifest.outcome": "What became of the task so far.",
+    "Manifest.outcome": "How the task stands or ended.",
     "Manifest.task_id": "The task. It stays the same however often the task pauses.",
     "Manifest.run_id": "The last run; null before the first.",
     "Manifest.checkpoint_id": "Names this pause. Each pause has a new one; `adjourn -c` takes it.",
@@ -502,7 +599,7 @@ MEANINGS = {
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
     "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude`, `codex` and `acp`.",
     "Manifest.asks": "The asks of the last run.",
-    "Manifest.calls": "All calls of an agent, or of a process that asked for something, and what became of each.",
+    "Manifest.calls": "All calls of an agent, or of a process that asked for something, and how each ended.",
     "ResumabilityDoc.can_be_resumed": "Whether `resume` would go on; nothing is begun in its place where it cannot.",
     "ResumabilityDoc.looks": "What was looked at: the session, the program, the workspace, and the commit that is checked out.",
     "ResumabilityDoc.way_out": "The command that helps where it cannot.",
@@ -512,7 +609,7 @@ MEANINGS = {
     "Diffstat.files": "The files that changed.",
     "Diffstat.is_whole": "Whether that is all: the look ends after 20,000 files or two seconds.",
     "FileChange.path": "The file, from the workspace.",
-    "FileChange.what": "What became of it.",
+    "FileChange.what": "How it changed.",
     "FileChange.lines_added": "How many lines came; null where it is not text, or very large.",
     "FileChange.lines_removed": "How many lines went.",
     "WorkspaceDoc.head_then": "The commit that was checked out when it paused; null if there is no repository, or nobody looked.",
@@ -570,7 +667,7 @@ MEANINGS = {
     "AskDoc.approvals": "How many people must approve, who has, and who is missing; null where one approval from anybody settles it.",
     "AskDoc.remind_at": "When somebody is reminded of it; null if that was done, or no rule says so.",
     "TermsDoc.approvals": "By how many people.",
-    "TermsDoc.approvers": "The names of those who may approve; null: whoever may approve at all.",
+    "TermsDoc.approvers": "The names of those who may approve; null: everybody with the right to approve.",
     "CountDoc.needed": "How many people must approve.",
     "CountDoc.given": "Who has approved, in order, since the call was edited last.",
     "CountDoc.missing": "How many are missing.",
@@ -746,7 +843,7 @@ GAPS: dict[str, Sequence[str]] = {
 }
 KINDS = {
     "task_created": "A task was queued.",
-    "run_claimed": "A supervisor took the task, for whoever said `run` or `resume`, or for a worker (`adjourn`); the gate is shut.",
+    "run_claimed": "A supervisor took the task, for the user of `run` or `resume`, or for a worker (`adjourn`); the gate is shut.",
     "run_adopted": "A worker took over a run whose supervisor had died.",
     "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
     "program_executed": "What was executed, by digest: the program, and the script that a shell was given.",
@@ -775,7 +872,7 @@ KINDS = {
     "ask_approved": "A person approved.",
     "ask_rejected": "A person rejected.",
     "ask_answered": "A person answered.",
-    "ask_settled": "A person said what became of an uncertain call.",
+    "ask_settled": "A person recorded whether an uncertain call ran.",
     "ask_snoozed": "Somebody does not want to see it before a moment, in milliseconds since 1970.",
     "ask_woken": "A snooze was taken back.",
     "ask_expired": "Nobody replied in time, which counts as a rejection.",
@@ -868,7 +965,7 @@ def _events() -> Iterator[str]:
     yield "`adjourn audit verify` says whether the trail is whole, `adjourn audit export` prints it."
     yield (
         "The events of a task are a chain: each has a link, the SHA-256 of the link before it and its own canonical bytes. "
-        "All links of the store are sealed in a second chain. Whoever changes or removes an event breaks both. "
+        "All links of the store are sealed in a second chain. Changing or removing an event breaks both. "
         "`adjourn prune` removes what an event says and leaves its link, so that the chains still close."
     )
     found = kinds()
@@ -948,7 +1045,7 @@ FILES = (
     Kept(
         "clarifications/TASK.refused.json",
         0o600,
-        "Why the response that lies there was not taken; `show` says it.",
+        "Why the response was not taken; `show` prints it.",
     ),
     Kept("checkpoints", 0o700, "What agents left that wait for a clarification."),
     Kept(
@@ -974,7 +1071,7 @@ FILES = (
         "What it printed, byte for byte: the first 16 MiB and, if there was more, the last 1 MiB.",
     ),
     Kept("runs/RUN/stderr", 0o600, "The same for its errors."),
-    Kept("runs/RUN/result.json", 0o600, "What became of it, as its shim saw it."),
+    Kept("runs/RUN/result.json", 0o600, "How it ended, as its shim saw it."),
     Kept("runs/RUN/result.tmp", 0o600, "The room kept for the result while the run is under way."),
     Kept(
         "runs/RUN/answers.json",
@@ -1002,7 +1099,7 @@ FILES = (
     Kept(
         "plans/NAME.lock",
         0o600,
-        "Held by whoever executes a plan in one workspace; says who that is, or was last.",
+        "Held by the process that executes a plan in one workspace; names it, or the last one.",
     ),
     Kept("notify", 0o700, "Made when somebody is to be told."),
     Kept("notify/NAME.lock", 0o600, "Held while that notifier is being told."),
@@ -1220,7 +1317,7 @@ def _config() -> Iterator[str]:
     keys = {**first, **own, **COMMON_KEYS}
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in keys.items()])
     yield _table(
-        ("in `on`", "is told of the events"),
+        ("in `on`", "notifies of these events"),
         [(_code(occasion), _events_of(occasion)) for occasion in Occasion],
     )
     yield "## `[[person]]`"
@@ -1293,7 +1390,7 @@ def _plan() -> Iterator[str]:
     yield (
         "A plan is a TOML file of tasks that need one another; `adjourn execute` runs them, `adjourn plan show` draws them. "
         f"[How that goes](../how-to/plans.md). It has at most 1 MiB and {MOST_TASKS:,} tasks. "
-        "An unknown key, an unknown id or needs that go round in a circle are told with line and column, and nothing starts."
+        "An unknown key, an unknown id or needs that form a circle are told with line and column, and nothing starts."
     )
     yield "## At the top"
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in PLAN_KEYS.items()])

@@ -1,15 +1,12 @@
 """Every example of the documentation runs, and prints what its page says."""
 
-import subprocess
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from tests.docs.page import ROOT, blocks, pages, steps
-from tests.docs.shell import Shell, environment
+from tests.docs.shell import Shell
 from tests.docs.transcript import DATABASE, NEW_DATABASES, Transcript
 from tests.postgres import Server
 
@@ -67,47 +64,6 @@ def test_a_shell_block_that_is_not_run_says_nothing_that_could_be() -> None:
         if not line.startswith(NOT_RUN)
     ]
     assert not loose, "\n".join(loose)
-
-
-@pytest.fixture
-def workflow() -> Any:
-    """Return the jobs that the page on CI shows."""
-    page = ROOT / "docs" / "how-to" / "use-in-ci-and-cron.md"
-    (block,) = [block for block in blocks(page) if block.language == "yaml"]
-    return yaml.safe_load(block.text)["jobs"]
-
-
-def ci_step(script: str, place: Path, **variables: str) -> int:
-    """Run a step as GitHub Actions does, and return its exit code."""
-    bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
-    done = subprocess.run(
-        bash,
-        cwd=place,
-        env=environment(place) | variables,
-        stdin=subprocess.DEVNULL,
-        timeout=60,
-        check=False,
-    )
-    return done.returncode
-
-
-@pytest.mark.parametrize(("ending", "code"), [("exit 90", 10), ("exit 0", 0), ("exit 5", 1)])
-def test_the_workflow_sees_a_pause_and_goes_on(
-    workflow: Any, tmp_path: Path, ending: str, code: int
-) -> None:
-    """A-R73 to A-R76, A-R90."""
-    (tmp_path / "deploy.sh").write_text(
-        f'#!/bin/sh\n[ "$AUTO_APPROVAL" ] && {{ echo deployed > proof; exit 0; }}\n{ending}\n'
-    )
-    (tmp_path / "deploy.sh").chmod(0o700)
-    output = tmp_path / "output"
-    failed = ci_step(workflow["deploy"]["steps"][0]["run"], tmp_path, GITHUB_OUTPUT=str(output))
-    told = dict(line.split("=", 1) for line in output.read_text().splitlines())
-    assert told["exit_code"] == str(code)
-    assert bool(failed) == (code == 1)
-    if code == 10:
-        assert ci_step(workflow["go-on"]["steps"][0]["run"], tmp_path, TASK=told["task"]) == 0
-        assert (tmp_path / "proof").read_text() == "deployed\n"
 
 
 EXAMPLES = {

@@ -27,7 +27,8 @@ HOMES = {
     "pydantic-ai": ({"pydantic_ai"}, ["pydantic_ai", "runners/agent/model"]),
     "mcp": ({"mcp", "mcp_types"}, ["runners/agent/tools/mcp"]),
     "postgres": ({"psycopg", "absurdctl"}, ["stores/postgres"]),
-    "web": ({"starlette", "uvicorn"}, ["mcp_server/http", "web"]),
+    "web": ({"starlette", "uvicorn", "jinja2", "markupsafe"}, ["mcp_server/http", "web"]),
+    "passkeys": ({"webauthn", "cryptography"}, ["passkeys"]),
 }
 
 NEWLY_IMPORTED = """

@@ -221,7 +221,10 @@ def test_after_a_pause_workers_start_nothing_of_the_plan(shell: Planner) -> None
     assert (shell.effects, shell.state(shell.task("ask"))) == ([], "queued")
     assert shell.shown()["is_held"] is True
     said = shell.adjourn("plan", "show").out
-    assert "Paused: nothing of it starts by itself. Go on with: adjourn execute plan.toml" in said
+    assert (
+        "Paused: none of its tasks starts until you go on. Go on with: adjourn execute plan.toml"
+        in said
+    )
 
     (shell.place / "go").touch()
     shell.adjourn("resume", "work")

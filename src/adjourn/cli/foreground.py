@@ -87,7 +87,7 @@ def supervising(session: Session) -> Generator[tuple[Controller, Supervisor], No
 def naming(session: Session, task: Task) -> Generator[None, None, None]:
     """Name the task where the store goes away meanwhile.
 
-    Whoever says the whole command again would have it run twice.
+    Running the whole command again would run the work twice.
     """
     try:
         yield

@@ -47,7 +47,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallDoc(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of an agent, and what became of it."""
+    """A call of an agent, and how it ended."""
 
     id: str
     name: str

@@ -229,7 +229,7 @@ PLAN = SharedDocument(
 ITEM = SharedDocument(
     "item:", msgspec.json.encode, lambda body: msgspec.json.decode(body, type=dict[str, str])
 )
-# And the digest of its path. It is never kept: whoever reads it holds it, so that of two tasks of
+# And the digest of its path. It is never kept: its reader holds it, so that of two tasks of
 # plans that begin at the same moment one waits for the other.
 WORKSPACE = SharedDocument("workspace:", bytes, bytes)
 # For which tasks agents may decide that did not start them

@@ -1,6 +1,6 @@
 """Takes secrets out of copies: manifests, notifications, logs.
 
-What is hashed, run, or shown to whoever decides stays whole.
+What is hashed, run, or shown to the person who decides stays whole.
 """
 # ruff: noqa: RUF001 -- our mark has quotation marks of its own, so that nobody takes it for markup
 
@@ -307,7 +307,7 @@ def _checked(pattern: str) -> re.Pattern[str]:
     if len(pattern) > LONGEST_PATTERN or not is_tame(pattern):
         raise Misuse(
             f"`redact`: the pattern {pattern!r} cannot be used",
-            way_out="see docs/how-to/keep-secrets.md",
+            way_out="redact = ['ACME-[0-9]+'] in that file",
         )
     return _compiled(pattern)
 

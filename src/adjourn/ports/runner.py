@@ -80,8 +80,8 @@ class RunnerKind(msgspec.Struct, frozen=True, kw_only=True):
     options: str = ""  # reads and checks `--option`, before anything is recorded
     config_table: str = ""  # which table of the user's config `options` gets
     limits: str = ""  # returns kept options with other limits, where a resume may change them
-    session_check: str = ""  # looks whether a session that lies outside of the store can go on
-    doctor: str = ""  # returns what the installed program can do, or None if there is none
+    session_check: str = ""  # checks that a session outside of the store can go on
+    doctor: str = ""  # returns what the installed program can do, or None without one
     exits: str = ""  # makes the Runner of ports/world that knows what its exits mean, if not ours
     # Whether its process only reads: whatever has an effect is started by adjourn
     is_read_only: bool = False

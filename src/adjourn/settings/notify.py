@@ -26,7 +26,7 @@ _BY_LINK = ("ntfy", "mail")  # where whoever has the link may decide
 class Secret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a secret is to be found.
 
-    Whoever signs with it, and whoever verifies, has one of the three.
+    Both the signer and the verifier have one of the three.
     """
 
     secret: str = ""
@@ -43,7 +43,7 @@ class NotifyTable(Secret, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 COMMON_KEYS = {
-    "on": "What to be told of: a list of `pause`, `decision`, `completion`, `failure`, "
+    "on": "What to notify about: a list of `pause`, `decision`, `completion`, `failure`, "
     "`uncertain` and `reminder`. Without it, all of them. With an empty list, only of reminders "
     "whose rule names it in `escalate_to`.",
     "secret": "What the webhook is signed with: `whsec_` and 24 to 64 bytes in base64. "

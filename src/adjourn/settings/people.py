@@ -12,7 +12,7 @@ from adjourn.settings.config import Config, read_config
 from adjourn.settings.notify import approvers_in
 
 Table = TypeVar("Table", bound=msgspec.Struct)
-_HOW = "see docs/how-to/four-eyes.md"
+_HOW = 'name = "anna" and principals = ["uid:1001"] in a [[person]] of config.toml'
 # Lower case and ASCII, so that no two names look alike
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _FINGERPRINT = re.compile(r"key:SHA256:[A-Za-z0-9+/]{43}")
@@ -82,7 +82,7 @@ def read_people(config: Config | None = None) -> People:
         for principal in table.principals:
             if not _is_principal(principal):
                 wrong = wrong or (
-                    f"`principals`: {principal!r} is none; write `uid:1001`, `key:NAME`,"
+                    f"`principals`: {principal!r} is not a principal; write `uid:1001`, `key:NAME`,"
                     f" `{FINGERPRINT}...` or `db:LOGIN`"
                 )
             else:

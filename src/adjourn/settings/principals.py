@@ -20,7 +20,7 @@ from adjourn.settings.notify import (
 from adjourn.settings.people import read_people
 
 _DECIDES = frozenset({Scope.ANSWER, Scope.APPROVE})
-_HOW = "see docs/security.md"
+_HOW = "adjourn decide --help"
 _PRESSING = frozenset({"telegram", "slack", "link"})
 
 
@@ -41,8 +41,9 @@ class WebhookTable(Secret, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 PRINCIPAL_KEYS = {
     "name": (
-        "Who: `uid:1001` for a user of this machine, `key:anna` for whoever signs as `anna` in"
-        " the allowed signers, `agent:claude` for a host that speaks MCP."
+        "Who: `uid:1001` for a user of this machine, `key:anna` for the signer `anna` in"
+        " the allowed signers, `agent:claude` for a host that speaks MCP, `web:anna` or"
+        " `passkey:anna` for a user of `adjourn serve`."
     ),
     "scopes": (
         "What for: a list of `request`, `answer`, `approve` and `admin`. An empty list takes"
@@ -83,6 +84,24 @@ def rights_in(config: Config, by: Principal) -> Rights:
     if by.name.startswith("webhook:"):
         return _rights_of_webhook(config, by.name.removeprefix("webhook:"))
     return _rights_of(config, by)
+
+
+def rights_of_user(config: Config, by: Principal, *, owner: int) -> Rights:
+    """Return what a config lets somebody do who logs in to the web, or signs with a passkey.
+
+    A [[principal]] of that name says it. Where there is none, what `adjourn users add` was told.
+    """
+    for table in principals(config):
+        if table.name == by.name:
+            return Rights(scopes=frozenset(table.scopes), also=table.also)
+    # Only who decides in a browser needs it
+    from adjourn.settings.web_users import find_user
+
+    user = find_user(by.name.partition(":")[2], owner)
+    if user is None:
+        return NONE
+    both = (f"web:{user.name}", f"passkey:{user.name}")  # two ways in of one person
+    return Rights(scopes=frozenset(user.scopes), also=both)
 
 
 def agent_scopes(config: Config, by: Principal) -> frozenset[Scope]:

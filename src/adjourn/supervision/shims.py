@@ -103,7 +103,7 @@ def directory_of_own(root: str, own: str) -> str:
             with suppress(OSError):
                 os.unlink(os.path.join(directory, name))
     if _OWN not in names or not os.path.islink(link) or os.readlink(link) != own:
-        # Not beside the database: there a link closes the store, also to whoever looks meanwhile
+        # Not beside the database: there a link closes the store, also to its readers
         draft = os.path.join(directory, f"{_OWN}.{os.getpid()}")
         for tries_left in reversed(range(_LINK_TRIES)):
             try:

@@ -199,7 +199,8 @@ async def _serve(
 
     def stop() -> None:
         server.should_exit = True
-        site.stop()
+        for each in (site, *config.app.state.others):  # type: ignore[union-attr]  # it is ours
+            each.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)

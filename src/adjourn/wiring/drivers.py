@@ -124,7 +124,7 @@ class Driver:
         return held
 
     def close(self, call: Call, result: CallResult) -> None:
-        """Record what became of a call that was handed out."""
+        """Record how a call ended that was handed out."""
         self._controller.agents.close_handed_out(self.run.id, call, result)
         if self._narrator:
             self._narrator.tell(call, result)

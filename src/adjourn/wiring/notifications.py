@@ -46,7 +46,7 @@ from adjourn.wiring.controller import open_controller
 
 LAST_ROUND = 5.0  # seconds for what is due when a worker has nothing left to do
 HURRIED = 1.0  # the same when a worker is told to stop; what is not told then stays in the outbox
-# A notifier that is new to a store is told of the last day, if it was configured then
+# A notifier that is new to a store gets the events of the last day, if it was configured then
 _EARLIER: Milliseconds = 86_400_000
 _NOT_AGAIN_BEFORE = 5.0  # seconds between two starts of the process that delivers
 FOLLOW, HEAR = "--follow", "--hear"
@@ -117,9 +117,7 @@ def _notifier(path: str, number: int, content: Any, *, since: Milliseconds) -> C
 
 
 def _wrong(path: str, number: int, what: str) -> Misuse:
-    return Misuse(
-        f"{path}: [[notify]] number {number}: {what}", way_out="see docs/how-to/notifications.md"
-    )
+    return Misuse(f"{path}: [[notify]] number {number}: {what}", way_out="adjourn notify --help")
 
 
 # --- delivering -----------------------------------------------------------------------------------
@@ -211,7 +209,7 @@ def send_until_closed(
         try:
             sender = open_sender(each, root, commands=commands, redactor=redactor)
             send_until(stop, sender, log=log)
-        except Exception as error:  # noqa: BLE001 -- the last edge of this thread; the worker begins anew
+        except Exception as error:  # noqa: BLE001 -- the thread's last edge; it is started again
             log("notify_error", notifier=each.name, error=f"{type(error).__name__}: {error}")
 
     threads = [threading.Thread(target=send, args=(each,), daemon=True) for each in notifiers]
@@ -232,7 +230,7 @@ def wait_until_closed(
 ) -> float:
     """Wait until nobody needs us any more, and return the seconds for the last round.
 
-    A thread that died of a defect is a reason to begin anew, too.
+    A thread that died of a defect is started again, too.
     """
     said = b""
     while config_signature() == seen and all(thread.is_alive() for thread in threads):

@@ -13,11 +13,11 @@ from adjourn.core.documents import is_resumable
 from adjourn.core.errors import CannotResume, Misuse
 from adjourn.core.plan.plan_file import Runners
 from adjourn.core.states import TaskState
-from adjourn.core.task import OnRejection, Run, Task
+from adjourn.core.task import OnRejection, Run, Spec, Task
 from adjourn.ports.runner import NO_TABLE, ConfigTable, LeftSession
 from adjourn.runners import COMMAND, DEFAULT_AGENT, RunnerNames, find_kind
 from adjourn.runners.agent.options import Setting, settings
-from adjourn.settings.config import read_config
+from adjourn.settings.config import exit_codes_setting, read_config
 from adjourn.supervision.workspace_notes import head_at_pause
 from adjourn.workspace.git import Head, head_of
 
@@ -61,6 +61,25 @@ def prompt_work(runner: str, prompt: str, options: Sequence[str] = ()) -> Work:
         prompt=prompt,
         setup=msgspec.json.encode(setup).decode(),
         on_rejection=OnRejection.TELL,
+    )
+
+
+def spec_of(
+    work: Work, folder: str | None, *, is_gated: bool, parent_run: str | None = None
+) -> Spec:
+    """Return the task that a server's client wants: its work, and the directory to do it in."""
+    workspace = folder or os.getcwd()
+    if not os.path.isabs(workspace) or "\0" in workspace or not os.path.isdir(workspace):
+        raise Misuse(
+            f"cwd {workspace} is not a directory with an absolute path",
+            way_out="leave cwd out, or name a directory that is there",
+        )
+    return Spec(
+        **work,
+        workspace=os.path.realpath(workspace),
+        parent_run=parent_run,
+        pause_on_approval=is_gated,
+        asks_by_exit_code=exit_codes_setting() == "ask",
     )
 
 
@@ -141,7 +160,7 @@ def check_resumability(
 def require_resumable(controller: Controller, task: Task) -> None:
     """Refuse to go on where it cannot be, before anything is recorded or started.
 
-    Nothing is started anew in its place.
+    Nothing is started in its place.
     """
     broken = [look for look in check_resumability(controller, task, starts=True) if not look.fine]
     run = _last_run(controller, task)

@@ -39,7 +39,7 @@ class WholeTask(msgspec.Struct, frozen=True, kw_only=True):
     workspace: WorkspaceDoc | None  # what changed there since the task paused
     resumability: ResumabilityDoc | None  # of an agent whose session lies outside of the store
     clarification: ClarificationDoc | None  # that it waits for, and where its files are
-    refused_response: str | None  # why a response file that lies there was not taken
+    refused_response: str | None  # why a response file was not taken
     events: list[Event]
     calls: list[tuple[Call, bytes | None]]  # each with what it was before somebody edited it
 

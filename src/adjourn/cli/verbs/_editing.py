@@ -28,7 +28,7 @@ from adjourn.views.task import difference_blocks
 
 _LARGEST = 64 * 1024 * 1024
 _NOTHING = "nothing is recorded"
-_HELP = "see docs/how-to/edit-then-approve.md"
+_HELP = "adjourn approve --help"
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ def _draft(controller: Controller, ask_id: str) -> Draft:
         require_open(ask)
         if not isinstance(ask, ApprovalAsk):
             raise Misuse(
-                f"ask {ask.id} is of the kind {ask.kind}: there is no call to edit",
+                f"{ask.id} is {ask.kind.noun}: it has no call to edit",
                 way_out=f"adjourn show {ask.task_id}",
             )
         call = view.call(ask.task_id, ask.call)

@@ -175,8 +175,9 @@ def _approve_always(
 ) -> bool:
     """Show the rule, and on a yes approve the call and keep the rule."""
     # Only here a rule is made
-    from adjourn.cli.verbs.rules import refuse_never, what_it_matches
+    from adjourn.cli.verbs.rules import refuse_never
     from adjourn.core.text.when import stamp
+    from adjourn.views.allowance import what_it_matches
     from adjourn.wiring.ownership import require_outside_of_all_runs
     from adjourn.wiring.policies import (
         MONTH,

@@ -28,7 +28,7 @@ from adjourn.wiring.ownership import require_outside_of_all_runs
 
 
 class NotifierDoc(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is told of what, and how far that is."""
+    """One notifier: what it is notified of, and what was delivered."""
 
     name: str
     on: tuple[Occasion, ...]
@@ -43,10 +43,10 @@ class NotifierDoc(msgspec.Struct, frozen=True, kw_only=True):
 @click.option(
     "--flush",
     is_flag=True,
-    help="Tell now all that was not told yet, also what would be tried later.",
+    help="Deliver now what waits, including what would be retried later.",
 )
 @click.option(
-    "--check", is_flag=True, help="Only say whether the config can be used, and who is told what."
+    "--check", is_flag=True, help="Only check the config, and list who gets which events."
 )
 @click.option(
     "--test",
@@ -57,23 +57,26 @@ class NotifierDoc(msgspec.Struct, frozen=True, kw_only=True):
 @click.option(
     "--follow",
     is_flag=True,
-    help="Tell all that happens until stdin is closed: what a worker starts by itself.",
+    help="Deliver events until stdin closes. Workers start this themselves.",
 )
 @click.option(
     "--hear",
     is_flag=True,
-    help="Take what people press in chats until stdin is closed: what `worker --hear` starts.",
+    help="Take what people press in chats until stdin closes. `worker --hear` starts this.",
 )
 def command(
     session: Session, *, flush: bool, check: bool, is_test: bool, follow: bool, hear: bool
 ) -> int:
-    """Say who is told of pauses, decisions and endings, and how far that is.
+    """List who is notified of pauses, decisions and endings, and what was delivered.
 
-    A worker delivers by itself.
+    A worker delivers them. The user's config.toml says who gets what; a project cannot change it:
 
-    Who is told what is a matter of the user's config.toml, never of a project.
-    """
-    # Whoever reads the next command may be anywhere, so it names the store
+    \b
+    [[notify]]
+    name = "me"
+    command = ["notify-send", "adjourn"]
+    """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
+    # A notification may be read anywhere, so its command names the store
     session.given_store = session.root
     if follow or hear:
         return _stay_until_closed(session, verb="notify --follow" if follow else "notify --hear")
@@ -94,7 +97,7 @@ def command(
     if session.wants_json:
         session.print_document({"schema_version": 1, "notifiers": documents})
     elif documents:
-        head = ("NAME", "DELIVERED", "WAITING", "GIVEN UP", "TOLD OF", "TO")
+        head = ("NAME", "DELIVERED", "WAITING", "GIVEN UP", "EVENTS", "TO")
         rows = [
             [doc.name, str(doc.delivered), str(doc.waiting), str(doc.given_up), _of(doc), doc.to]
             for doc in documents
@@ -102,7 +105,7 @@ def command(
         errors = [f"{doc.name}: {prose(doc.error)}" for doc in documents if doc.error]
         session.show([Table(head=head, rows=rows), *lines(errors)])
     else:
-        session.print("Nobody is told of anything: the user's config has no [[notify]].")
+        session.print("No notifiers are configured. Add a [[notify]] table to config.toml.")
     return exits.FAILED if any(each.failed for each in sent.values()) else exits.COMPLETED
 
 

@@ -28,11 +28,11 @@ _PAGE = 500
     default=30.0,
     show_default=True,
     metavar="DAYS",
-    help="Only what ended so long ago.",
+    help="Only tasks that ended more than DAYS ago.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
 def command(session: Session, *, days: float, dry_run: bool) -> None:
-    """Forget tasks that ended some time ago, with their files.
+    """Delete tasks that ended some time ago, with their files.
 
     The digests of their history stay, so that the audit closes.
     """

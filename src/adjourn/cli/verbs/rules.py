@@ -10,14 +10,15 @@ from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
 from adjourn.core.ask import Principal
 from adjourn.core.authority.scopes import refuse_inside
-from adjourn.core.call import COMMAND, arguments_of
+from adjourn.core.call import arguments_of
 from adjourn.core.errors import Ambiguous, Misuse, NotAllowed, NotFound
 from adjourn.core.policy.judgement import Action, Judgement
 from adjourn.core.policy.policy import Allowance
-from adjourn.core.text.render import call_lines, command_line, visible
+from adjourn.core.text.render import visible
 from adjourn.core.text.when import stamp
 from adjourn.settings.allow_rules import change_allowances
 from adjourn.system.machine import now
+from adjourn.views.allowance import allowance_lines, tool_of
 from adjourn.wiring.policies import (
     MONTH,
     LateCall,
@@ -63,7 +64,7 @@ def list_all(session: Session) -> None:
 def _document(rule: Allowance, late: list[LateCall] | None) -> dict[str, object]:
     return {
         "id": rule.id,
-        "tool": _tool(rule),
+        "tool": tool_of(rule),
         "arguments": arguments_of(rule.call),
         "programs": rule.programs,
         "files": rule.files,
@@ -78,12 +79,7 @@ def _document(rule: Allowance, late: list[LateCall] | None) -> dict[str, object]
 
 
 def _lines(rule: Allowance, late: list[LateCall] | None) -> Iterator[str]:
-    ended = "" if now() < rule.until else "  (over: it no longer counts)"
-    yield f"rule {rule.id}{ended}"
-    yield from (f"  {line}" for line in what_it_matches(rule))
-    where = visible(rule.task or rule.workspace or "")
-    yield f"  in the {'task' if rule.task else 'workspace'} {where}"
-    yield f"  until {stamp(rule.until)}, by {visible(rule.by)} at {stamp(rule.at)}"
+    yield from allowance_lines(rule, now=now())
     if late is not None:
         calls = matched(rule, late)
         yield f"  would have matched {len(calls)} of the last {len(late)} calls{_some(calls)}"
@@ -91,40 +87,6 @@ def _lines(rule: Allowance, late: list[LateCall] | None) -> Iterator[str]:
 
 def _some(calls: Sequence[str]) -> str:
     return f": {', '.join(calls[:3])}{', …' if len(calls) > 3 else ''}" if calls else ""  # noqa: PLR2004 -- three say enough
-
-
-def what_it_matches(rule: Allowance) -> Iterator[str]:
-    """Say exactly what a rule matches: these words and no others, these programs and no others."""
-    if _tool(rule) == COMMAND:
-        yield f"exactly  {command_line(_argv(rule))}"
-    else:
-        first, *more = call_lines(_tool(rule), arguments_of(rule.call))
-        yield f"exactly  {first}"
-        yield from (f"         {line}" for line in more)
-    yield from (
-        f"where    {visible(name)} is {visible(path)}"
-        for name, path in sorted(rule.programs.items())
-    )
-    yield from (
-        f"content  {visible(path)} {visible(digest)}" for path, digest in sorted(rule.files.items())
-    )
-    if by_path := sorted({*rule.programs.values()} - rule.files.keys()):
-        paths = ", ".join(map(visible, by_path))
-        yield f"by path  {paths}: the rule holds also if the content changes"
-
-
-def _tool(rule: Allowance) -> str:
-    # Most commands start without it (bench start)
-    import msgspec
-
-    return str(msgspec.json.decode(rule.call, type=dict[str, object])["tool"])
-
-
-def _argv(rule: Allowance) -> tuple[str, ...]:
-    # Most commands start without it (bench start)
-    from adjourn.core.policy.commands import words_of
-
-    return words_of(COMMAND, arguments_of(rule.call))
 
 
 # --- add and revoke -------------------------------------------------------------------------------
@@ -158,7 +120,7 @@ def add(
     task: str | None,
     until: int,
 ) -> None:
-    """Let exactly this COMMAND run without asking, in one workspace or task, for some time."""
+    """Allow exactly this COMMAND without asking, in one workspace or task, for a time."""
     controller = session.open_controller() if session.has_store else None
     by = session.principal(controller.decisions if controller else None)
     _authorise(controller, by, "rules add")
@@ -239,7 +201,7 @@ def _wanted(
 @verb("revoke")
 @click.argument("rules", metavar="RULE...", nargs=-1, required=True)
 def revoke(session: Session, *, rules: tuple[str, ...]) -> None:
-    """Take rules back: what they let run by itself asks a person again."""
+    """Revoke rules: what they allowed needs a person again."""
     controller = session.open_controller() if session.has_store else None
     _authorise(
         controller, session.principal(controller.decisions if controller else None), "rules revoke"
@@ -267,7 +229,7 @@ def _the_one(text: str, rules: Sequence[Allowance]) -> str:
 
 
 def _authorise(controller: Controller | None, by: Principal, verb_name: str) -> None:
-    """Refuse whoever may not, also where there is no store that could say so.
+    """Refuse a caller without the right, also where no store exists.
 
     Rules hold for all stores of the user: a run of another store may not make one either.
     """

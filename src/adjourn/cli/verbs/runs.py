@@ -18,7 +18,7 @@ from adjourn.wiring.json_documents import runs_doc
 @verb("runs")
 @click.argument("task", type=TASK_NAME, metavar="ID")
 def command(session: Session, *, task: str) -> None:
-    """List the runs of a task, oldest first, with how each came from another."""
+    """List the runs of a task, oldest first, and how each run started."""
     controller = session.open_controller()
     found = controller.decisions.find_task(task)
     with controller.store.read() as view:

@@ -46,7 +46,7 @@ _HEADINGS = {
     metavar="NAME",
     help="Take only tasks of this pool.",
 )
-@click.option("--once", is_flag=True, help="Run what is ready, and leave: for cron.")
+@click.option("--once", is_flag=True, help="Run what is ready, then exit: for cron.")
 @click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
@@ -58,7 +58,7 @@ _HEADINGS = {
     is_flag=True,
     help="Also take what people press in the chats of your [[notify]] tables.",
 )
-@click.option("--status", is_flag=True, help="Say which workers are alive, and leave.")
+@click.option("--status", is_flag=True, help="List the live workers, and exit.")
 def command(
     session: Session,
     *,
@@ -78,7 +78,7 @@ def command(
         return _print_status(session)
     if enclosing_run():
         raise NotAllowed(
-            "a worker inside a run would end with it, and all it runs",
+            "a worker inside a run would end with that run, and so would its tasks",
             way_out="start it from a terminal of your own",
         )
     require_redaction(session)

@@ -123,7 +123,7 @@ class Rollout:
         self.has_prompt = False
         self.heard: list[str] = []  # what people have said in it
         self.shell = "bash"  # which one reads commands, unless they say otherwise
-        self.closed: dict[str, str] = {}  # what the model was told of its calls, in brief
+        self.closed: dict[str, str] = {}  # what the model was told about its calls, in brief
         # Calls that Codex closed by itself when it was stopped
         self.aborted: frozenset[str] = frozenset()
 
