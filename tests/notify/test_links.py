@@ -78,7 +78,7 @@ def ntfy() -> Iterator[Receiver]:
 
 def with_ntfy(shell: Shell, receiver: Receiver, url: str, *, person: str = "") -> None:
     keys = f'topic = "secret-topic"\nurl = "{receiver.url}"\npublic_url = "{url}"\n{person}'
-    write_config(shell, f'[[notify]]\nname = "push"\n[notify.ntfy]\n{keys}\n')
+    write_config(shell, f'[[notify]]\nname = "push"\non = ["pause"]\n[notify.ntfy]\n{keys}\n')
 
 
 def test_a_button_of_ntfy_posts_and_scanners_decide_nothing(shell: Shell, ntfy: Receiver) -> None:
@@ -95,7 +95,7 @@ def test_a_button_of_ntfy_posts_and_scanners_decide_nothing(shell: Shell, ntfy: 
         for number in range(100):
             assert fetch(link, method="HEAD" if number % 2 else "GET")[0] == 200
         assert decisions(shell, ask) == []
-        assert "<button>Approve</button>" in fetch(link)[1]
+        assert ">Approve</button>" in fetch(link)[1]
         assert link.rpartition("/")[2].partition(".")[2] not in shell.adjourn("audit", "export").out
 
         # Forged, guessed, and without the bytes that were shown
@@ -114,7 +114,7 @@ def test_a_button_of_ntfy_posts_and_scanners_decide_nothing(shell: Shell, ntfy: 
         status, page = fetch(approve["url"], form)
         assert (status, "was approved by link:push" in page) == (409, True)
         assert "Approved by link:push" in fetch(link)[1]
-        assert "<button>" not in fetch(link)[1]
+        assert "<button" not in fetch(link)[1]
         shell.adjourn("notify", "--flush")
         last = published(ntfy)[-1]
         assert (last["sequence_id"], last["actions"]) == (shown["sequence_id"], [])
@@ -154,7 +154,7 @@ def test_a_mail_has_a_link_to_a_page_that_decides(shell: Shell) -> None:
             'to = ["anna@example.com"]\nfrom = "adjourn@example.com"\nsecurity = "none"\n'
             f'smtp = "127.0.0.1:{server.port}"\npublic_url = "{url}"\nperson = "anna"'
         )
-        write_config(shell, f"[[notify]]\n[notify.mail]\n{keys}\n")
+        write_config(shell, f'[[notify]]\non = ["pause"]\n[notify.mail]\n{keys}\n')
         asked = "Ship it?\nBcc: evil@example.com\nhttp://evil.example www.evil.example \u202e"
         ask = first_ask(shell.paused("adjourn", "ask", asked))
         shell.adjourn("notify", "--flush")
