@@ -84,7 +84,7 @@ GROUPS = {
         "completion",
         "demo",
     ),
-    "Look after": ("worker", "serve", "mcp", "doctor", "store", "audit", "prune", "demo"),
+    "Look after": ("worker", "serve", "mcp", "doctor", "store", "audit", "prune"),
 }
 _NAMES = 13  # columns of the names of groups
 _ALL_ROWS = 62  # that a list with a line for each verb needs
