@@ -14,12 +14,14 @@ from adjourn.core.errors import AdjournError, Conflict, Misuse, NotAllowed, NotF
 from adjourn.core.redact import plainly
 from adjourn.core.text.render import prose, visible
 from adjourn.hearing.links import FoundLink, LinkExpired, find_link, settle_by_link
+from adjourn.views.block import Code
 from adjourn.views.message import ask_message, outcome_words
+from adjourn.web.html import to_html
 from adjourn.web.site import Site, site_of
 from adjourn.web.stores import sites_of
 from adjourn.web.templating import page
 
-_COLUMNS = 100
+_UNBROKEN = 1_000_000  # columns: a browser breaks the rows itself, inside of their element
 _STATUS: tuple[tuple[type[AdjournError], int], ...] = (
     (LinkExpired, 410),
     (NotFound, 404),
@@ -105,12 +107,14 @@ def _ask_page(
         clean.scene(found.scene),
         commands=site.commands,
         now=controller.now(),
-        columns=_COLUMNS,
+        columns=_UNBROKEN,
         names={},
         why_no_approval=found.why_no_approval,
     )
-    text = plainly(clean.text(message.text))
-    return _page(title=message.subject, text=text, done=done, **_forms(found))
+    # Once more as a finished text: whoever has a link is not the person at the terminal
+    rows = plainly(clean.text(message.text)).split("\n")
+    shown = to_html([Code(lines=tuple(rows))])
+    return _page(title=message.subject, shown=shown, done=done, **_forms(found))
 
 
 def _forms(found: FoundLink) -> dict[str, Any]:
@@ -131,6 +135,6 @@ def _forms(found: FoundLink) -> dict[str, Any]:
 
 
 def _page(*, title: str, status: int = 200, **values: Any) -> Response:
-    usual = {"sentence": None, "text": None, "digest": None, "can_reject": False}
+    usual = {"sentence": None, "shown": None, "digest": None, "can_reject": False}
     lists: dict[str, Any] = {"choices": [], "takes_text": False}
     return page("settle.html", status=status, title=title, **{**usual, **lists, **values})

@@ -11,13 +11,15 @@ from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core.authority.scopes import Scope
 from adjourn.core.errors import AdjournError, Misuse, NotAllowed
+from adjourn.core.text.render import prose
 from adjourn.core.text.when import stamp
 from adjourn.process.ancestry import enclosing_run
 from adjourn.system.machine import now
 from adjourn.wiring import open_decisions
 from adjourn.wiring.all_stores import registered_stores
 
-if TYPE_CHECKING:  # it needs an optional package
+if TYPE_CHECKING:  # one needs an optional package, and most servers hear nothing
+    from adjourn.hearing import Hearing
     from adjourn.web.serve import Listen
 
 
@@ -29,6 +31,7 @@ class Given(TypedDict):
     tls_cert: str | None
     tls_key: str | None
     behind_proxy: bool
+    hear: bool
     everywhere: bool
 
 
@@ -43,6 +46,11 @@ class Given(TypedDict):
 @click.option("--public-url", metavar="URL", help="How browsers reach it: https://HOST.")
 @click.option("--tls-cert", metavar="FILE", help="The certificate, with --tls-key: serve HTTPS.")
 @click.option("--tls-key", metavar="FILE", help="The key of the certificate.")
+@click.option(
+    "--hear",
+    is_flag=True,
+    help="Also take what people press in the chats of your [[notify]] tables.",
+)
 @click.option("--behind-proxy", is_flag=True, help="A proxy in front of it has TLS.")
 @click.option("--everywhere", is_flag=True, help="The pages show all your stores, not only this.")
 def command(session: Session, **given: Unpack[Given]) -> int:
@@ -91,15 +99,35 @@ def command(session: Session, **given: Unpack[Given]) -> int:
         if os.path.realpath(root) != os.path.realpath(session.root)
     ]
     app = build_app(site, routes=all_routes(site), others=others)
-    serve(
-        site,
-        app,
-        listen,
-        tls=tls,
-        is_behind_proxy=given["behind_proxy"],
-        ready=lambda bound: _tell_ready(session, address.public_url, bound),
-    )
+    hearing = _start_hearing(session) if given["hear"] else None
+    try:
+        serve(
+            site,
+            app,
+            listen,
+            tls=tls,
+            is_behind_proxy=given["behind_proxy"],
+            ready=lambda bound: _tell_ready(session, address.public_url, bound),
+        )
+    finally:
+        if hearing:
+            hearing.close()
     return 0
+
+
+def _start_hearing(session: Session) -> "Hearing":
+    """Take what people press in chats, in threads of this process."""
+    # Most servers do without
+    from adjourn.hearing import start_hearing
+
+    def log(event: str, **facts: object) -> None:
+        told = session.open_redactor().document(facts)
+        words = " ".join(f"{name}={prose(str(fact))}" for name, fact in told.items())
+        session.warn(f"adjourn: {event.replace('_', ' ')} {words}")
+
+    return start_hearing(
+        session.root, commands_for=session.commands_for, redactor=session.open_redactor(), log=log
+    )
 
 
 def _tell_ready(session: Session, public_url: str, bound: "Listen") -> None:
