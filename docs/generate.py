@@ -563,7 +563,7 @@ DOCUMENTS = {
     "restart": "Manifest",
     "fork": "Manifest",
     "show": "Manifest",
-    "wait": "Manifest; of several tasks `schema_version` and `tasks`, a list of Manifest",
+    "wait": "Manifests: `schema_version` and `tasks`, a list of Manifest, also of one task",
     "pause": "Manifest",
     "cancel": "Manifest",
     "settle": "Manifest",
@@ -634,6 +634,8 @@ MEANINGS = {
     "Manifest.checkpoint_id": "Names this pause. Each pause has a new one; `adjourn -c` takes it.",
     "Manifest.session_id": "Stays the same over resumes, is new after a restart.",
     "Manifest.state": "The task's state.",
+    "Manifest.exit_code": "The exit code of the newest run's process, once it has left.",
+    "Manifest.signal": "The signal that ended it, if one did.",
     "Manifest.pause_reason": "Why it paused.",
     "Manifest.paused_at": "When it paused.",
     "Manifest.agent_message": "The first open ask in the words of the process that asks.",
@@ -1028,7 +1030,7 @@ def _events() -> Iterator[str]:
     yield (
         "The events of a task are a chain: each has a link, the SHA-256 of the link before it and its own canonical bytes. "
         "All links of the store are sealed in a second chain. Changing or removing an event breaks both. "
-        "`adjourn prune` removes what an event says and leaves its link, so that the chains still close."
+        "`adjourn prune` removes the content of an event and leaves its link, so that the chains still close."
     )
     found = kinds()
     unknown = set(found) ^ set(KINDS)
@@ -1255,6 +1257,7 @@ AT_TIMES = {
     "ADJOURN_FEEDBACK": "In a run that follows a review which asked for changes: a file with what is to change.",
     "ADJOURN_ANSWERS": "In a run that follows a clarification: a JSON file with the answers by question id.",
     "ADJOURN_RESUME_PROMPT": "In such a run: a Markdown file that tells an agent how to go on.",
+    "ADJOURN_SHOW_CALLS": "Set by `run` and `resume` at a terminal, for an agent's driver: it prints each call and what became of it on stderr.",
     "ADJOURN_VERBOSE": "Set by `--verbose`, and handed down: the library says each step of a clarification on stderr.",
 }
 GRANTED = {

@@ -82,9 +82,8 @@ GROUPS = {
         "notify",
         "config",
         "completion",
-        "demo",
     ),
-    "Look after": ("worker", "serve", "mcp", "doctor", "store", "audit", "prune", "demo"),
+    "Look after": ("worker", "serve", "mcp", "doctor", "store", "audit", "prune"),
 }
 _NAMES = 13  # columns of the names of groups
 _ALL_ROWS = 62  # that a list with a line for each verb needs

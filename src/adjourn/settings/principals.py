@@ -117,7 +117,7 @@ def agent_scopes(config: Config, by: Principal) -> frozenset[Scope]:
 
 
 def _rights_of(config: Config, by: Principal) -> Rights:
-    # Whoever the allowed signers name is known by that, and who presses buttons by the approvers
+    # Signers are known by the allowed signers, and those who press buttons by the approvers
     rights = Rights(scopes=_DECIDES) if by.kind == "key" else NONE
     if by.kind in _PRESSING:
         rights = _rights_of_presser(config, by)

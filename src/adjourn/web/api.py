@@ -319,13 +319,13 @@ def _reply_to(ask: Ask, wanted: AnyReply) -> Reply:
         case _:
             verb = "settle its call" if isinstance(ask, UncertainAsk) else "use another verb"
             raise Conflict(
-                f"ask {ask.id} is of the kind {ask.kind}: {_verb_of(wanted)} does not fit it",
+                f"{ask.id} is {ask.kind.noun}: `{_verb_of(wanted)}` cannot settle it",
                 way_out=f"{verb}: GET {PREFIX}/asks/{ask.id}",
             )
 
 
 def _recorded(controller: Controller, replies: list[Reply], *, by: Principal) -> RecordedDoc:
-    """Record replies, and tell in the trail of whoever may not."""
+    """Record replies, and record refusals in the trail."""
     decisions = controller.decisions
     try:
         return recorded_doc(decisions, decisions.decide(replies, by=by))
@@ -377,7 +377,7 @@ async def snooze(call: ApiCall[None, Snooze]) -> Response:
 
 
 async def settle(call: ApiCall[None, Settle]) -> Response:
-    """Say what became of a call that nobody saw end."""
+    """Record whether a call ran that nobody saw end."""
 
     def record(controller: Controller) -> Manifest:
         task_id, number = controller.tasks.find_call(call.name())
@@ -816,7 +816,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         path="/calls/{id}/settle",
         name="settle",
-        summary="Say what became of an uncertain call",
+        summary="Record whether an uncertain call ran",
         run=settle,
         body=Settle,
         answer=Manifest,

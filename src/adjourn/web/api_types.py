@@ -98,7 +98,7 @@ class Snooze(Body, frozen=True, kw_only=True):
 
 
 class Settle(Body, frozen=True, kw_only=True):
-    """What became of a call that nobody saw end."""
+    """Whether a call ran that nobody saw end."""
 
     verdict: Verdict
 

@@ -1,6 +1,6 @@
 """Makes the application of its routes: the API, the pages and MCP, behind one guard."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
@@ -30,11 +30,11 @@ def build_app(
     """Return the application. It follows the store while it runs, and others that pages show."""
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncGenerator[None, None]:
         del app
         for each in (site, *others):
             each.start()
-            with suppress(AdjournError):  # whoever asks is told
+            with suppress(AdjournError):  # the next request gets the error
                 await each.call(each.supervisors.adopt_left)
                 await each.call(each.metrics.begin)
         try:

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -148,7 +149,7 @@ def log_entry(scope: Scope, *, status: int, sent: int, milliseconds: float) -> d
 
     Queries, headers and bodies are left out, and so is every path that no route has.
     """
-    state = scope.get("state") or {}
+    state: dict[str, Any] = scope.get("state") or {}
     return {
         "at": stamp(now()),
         "method": scope["method"],

@@ -22,7 +22,7 @@ _HEADERS = {"Idempotency-Key": {"type": "string", "pattern": "^[!-~]{1,255}$"}}
 _ERRORS = {
     400: "The body is not JSON.",
     401: "There is no token that counts.",
-    403: "Whoever holds the token may not do this; the sentence says why.",
+    403: "The holder of the token may not do this; the sentence says why.",
     404: "There is nothing of that name.",
     409: "Somebody was first, or it does not fit as things stand; or a name is not unique.",
     412: "The ask changed since it was read.",
