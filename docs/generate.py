@@ -77,6 +77,7 @@ from adjourn.settings.people import PERSON_KEYS, TEAM_KEYS
 from adjourn.settings.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
 from adjourn.views.notice import OCCASIONS, Notice, Occasion
 from adjourn.views.paused import PausedDoc
+from adjourn.web.openapi import openapi_document
 
 DOCS = Path(__file__).resolve().parent
 REFERENCE = DOCS / "reference"
@@ -121,6 +122,7 @@ def pages() -> dict[str, str]:
         "policy.md": _page(*_policy()),
         "plan.md": _page(*_plan()),
         "mcp.md": _page(*_mcp()),
+        "api.md": _page(*_api()),
     }
 
 
@@ -162,6 +164,61 @@ def _mcp() -> Iterator[str]:
         for name, tool in mcp_tools.TOOLS.items()
     ]
     yield _table(("tool", *_DECIDERS), cells)
+
+
+def _api() -> Iterator[str]:
+    document = openapi_document()
+    yield "HTTP API"
+    yield (
+        "What `adjourn serve` answers at `/api/v1`. [How to use it](../how-to/serve.md). Made of the OpenAPI document, which the "
+        "server has at `/api/v1/openapi.json`. Every request needs `Authorization: Bearer TOKEN`. An error is a document of the "
+        "type `application/problem+json`: `detail` is the sentence, `code` one of [these](errors.md), `way_out` what helps."
+    )
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield f"## {method.upper()} {path}"
+            yield operation["description"].replace("\n\n", " ")
+            rows = [
+                (_code(each["name"]), each["in"], each.get("description") or _type(each["schema"]))
+                for each in operation["parameters"]
+                if each["in"] != "path"
+            ]
+            if rows:
+                yield _table(("parameter", "in", "meaning"), rows)
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+            if schema := body.get("schema"):
+                yield "Body:"
+                yield _table(("key", "needed", "meaning"), _keys(schema, document))
+            answers = [
+                f"{status} {_named(answer)}".strip()
+                for status, answer in operation["responses"].items()
+                if not status.startswith(("4", "5"))
+            ]
+            yield f"Answers {', '.join(answers)}."
+
+
+def _named(answer: dict[str, Any]) -> str:
+    """Return what an answer is: a type of the document, or a media type."""
+    for media, content in answer.get("content", {}).items():
+        ref = content["schema"].get("$ref")
+        return _code(ref.rpartition("/")[2]) if ref else _code(media)
+    return ""
+
+
+def _keys(schema: dict[str, Any], document: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the keys of a body; of several kinds of one, each with its verb."""
+    rows: list[tuple[str, str, str]] = []
+    for each in schema.get("anyOf", [schema]):
+        found = document["components"]["schemas"][each["$ref"].rpartition("/")[2]]
+        needed = found.get("required", [])
+        for key, value in found["properties"].items():
+            if "enum" in value and len(value["enum"]) == 1:
+                rows.append((f"`{key}: {value['enum'][0]}`", "yes", found["description"]))
+                continue
+            options = [one.get("description", "") for one in value.get("anyOf", ())]
+            says = value.get("description") or "".join(options) or _type(value)
+            rows.append((_code(key), "yes" if key in needed else " ", says))
+    return rows
 
 
 def _page(title: str, *parts: str) -> str:
@@ -505,7 +562,7 @@ DOCUMENTS = {
     "restart": "Manifest",
     "fork": "Manifest",
     "show": "Manifest",
-    "wait": "Manifest; of several tasks `schema_version` and `tasks`, a list of Manifest",
+    "wait": "Manifests: `schema_version` and `tasks`, a list of Manifest, also of one task",
     "pause": "Manifest",
     "cancel": "Manifest",
     "settle": "Manifest",
@@ -572,6 +629,8 @@ MEANINGS = {
     "Manifest.checkpoint_id": "Names this pause. Each pause has a new one; `adjourn -c` takes it.",
     "Manifest.session_id": "Stays the same over resumes, is new after a restart.",
     "Manifest.state": "The task's state.",
+    "Manifest.exit_code": "The exit code of the newest run's process, once it has left.",
+    "Manifest.signal": "The signal that ended it, if one did.",
     "Manifest.pause_reason": "Why it paused.",
     "Manifest.paused_at": "When it paused.",
     "Manifest.agent_message": "The first open ask in the words of the process that asks.",
@@ -1193,6 +1252,7 @@ AT_TIMES = {
     "ADJOURN_FEEDBACK": "In a run that follows a review which asked for changes: a file with what is to change.",
     "ADJOURN_ANSWERS": "In a run that follows a clarification: a JSON file with the answers by question id.",
     "ADJOURN_RESUME_PROMPT": "In such a run: a Markdown file that tells an agent how to go on.",
+    "ADJOURN_SHOW_CALLS": "Set by `run` and `resume` at a terminal, for an agent's driver: it prints each call and what became of it on stderr.",
     "ADJOURN_VERBOSE": "Set by `--verbose`, and handed down: the library says each step of a clarification on stderr.",
 }
 GRANTED = {

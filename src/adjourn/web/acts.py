@@ -174,7 +174,8 @@ async def _settle(request: Request) -> Response:
         require_open(ask)
         if not isinstance(ask, UncertainAsk):
             raise Conflict(
-                f"ask {ask.id} is about no uncertain call", way_out=f"adjourn show {ask.task_id}"
+                f"ask {ask.id} is not about an uncertain call",
+                way_out=f"adjourn show {ask.task_id}",
             )
         try:
             controller.tasks.settle(ask.task_id, ask.call, verdict, by=by)

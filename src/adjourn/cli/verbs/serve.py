@@ -59,6 +59,7 @@ def command(session: Session, **given: Unpack[Given]) -> int:
     try:
         # Needs an optional package
         from adjourn.web.app import build_app
+        from adjourn.web.notify_helpers import NotifyHelpers
         from adjourn.web.routes import all_routes
         from adjourn.web.serve import address_of, read_listen, serve
         from adjourn.web.site import Site
@@ -97,6 +98,9 @@ def command(session: Session, **given: Unpack[Given]) -> int:
         listen,
         tls=tls,
         is_behind_proxy=given["behind_proxy"],
+        background=[
+            NotifyHelpers(root) for root in (session.root, *(each.root for each in others))
+        ],
         ready=lambda bound: _tell_ready(session, address.public_url, bound),
     )
     return 0
