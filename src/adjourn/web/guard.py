@@ -16,7 +16,7 @@ from adjourn.web.problems import HttpRefusal, problem_response
 from adjourn.web.site import Address
 
 LARGEST = 1024 * 1024  # bytes of a body
-_HEALTH = "/healthz"  # whoever checks it knows no name; it tells nobody anything
+_HEALTH = "/healthz"  # a probe has no name; it reveals nothing
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 CSP = (
