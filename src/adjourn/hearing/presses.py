@@ -101,7 +101,7 @@ class Presses:
         with opened.controller.store.read() as view:
             return opened.controller.decisions.why_not(view, ask, press.verb, by=by) is None
 
-    def take(self, press: Press, *, heard: Callable[[Change], None]) -> PressResult:
+    def take(self, press: Press, *, heard: Callable[[Change], None] | None = None) -> PressResult:
         """Record what a press decides. `heard` notes in the same transaction that it was taken.
 
         A press that comes twice decides once, and is answered in the same words.
@@ -112,7 +112,7 @@ class Presses:
             return PressResult(words=_UNKNOWN, is_refused=True)
         opened, ask = found
         is_home = opened is self._opened.get(self._root)
-        note = heard if is_home else (lambda _rows: None)
+        note = heard if heard and is_home else (lambda _rows: None)
         decisions, by = opened.controller.decisions, self._principal(opened, press)
         try:
             with opened.controller.store.read() as view:
@@ -191,7 +191,9 @@ class Presses:
 
     # --- stores -----------------------------------------------------------------------------------
 
-    def _note(self, heard: Callable[[Change], None]) -> None:
+    def _note(self, heard: Callable[[Change], None] | None) -> None:
+        if heard is None:
+            return
         with self.home.store.change() as rows:
             heard(rows)
 

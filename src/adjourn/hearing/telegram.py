@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -23,6 +23,7 @@ _WHY = "Why is it rejected? Reply to this message; a single - gives no reason."
 _REASON = re.compile(re.escape(_WHY) + r"\nask ([a-z0-9]{8,64})")
 
 
+@runtime_checkable
 class BotApi(Protocol):
     """A bot, as the messenger of `notifiers.telegram` has it."""
 

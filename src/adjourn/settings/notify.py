@@ -122,7 +122,7 @@ def _decoded(secret: str, key: str) -> bytes:
 def read_token(file: str, variable: str, *, directory: str) -> str:
     """Return a token from a file or a variable of the environment; errors do not hold it."""
     if bool(file) == bool(variable):
-        raise BadTable("it needs exactly one of `token_file` and `token_env`")
+        raise BadTable("a token comes from one file (`token_file`) or one variable (`token_env`)")
     if variable:
         if variable not in os.environ:
             raise BadTable(f"`token_env`: there is no variable {variable}")

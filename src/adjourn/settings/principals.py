@@ -89,7 +89,7 @@ def rights_in(config: Config, by: Principal) -> Rights:
 def rights_of_user(config: Config, by: Principal, *, owner: int) -> Rights:
     """Return what a config lets somebody do who logs in to the web, or signs with a passkey.
 
-    A [[principal]] of that name says it. Without one, what `adjourn users add` was told.
+    A [[principal]] of that name decides; otherwise the scopes that `adjourn users add` was given.
     """
     for table in principals(config):
         if table.name == by.name:

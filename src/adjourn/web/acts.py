@@ -150,7 +150,7 @@ def tell_refusal(
 
 
 def _go_on(controller: Controller, ask: Ask) -> Response:
-    """Lead on to the next open ask, which shows how this one was settled."""
+    """Lead on to the next open ask, whose page says how this one was settled."""
     return RedirectResponse(path_after(controller, ask), 303)
 
 
@@ -167,7 +167,10 @@ async def _settle(request: Request) -> Response:
     try:
         verdict = Verdict(form.get("verdict"))
     except ValueError:
-        raise Misuse("say whether it ran", way_out=f"adjourn show {visible(name)}") from None
+        raise Misuse(
+            "choose one of the three: it ran, it did not, or run it again",
+            way_out=f"adjourn show {visible(name)}",
+        ) from None
 
     def act(controller: Controller) -> Response:
         ask = find_ask(controller, name)

@@ -17,7 +17,7 @@ class Form(msgspec.Struct, frozen=True):
     fields: tuple[tuple[str, str], ...]
 
     def get(self, name: str) -> str:
-        """Return the first value of a field, with plain line ends; empty if it is missing."""
+        """Return the first value of a field, with plain line ends, or an empty text."""
         return next((_plain(value) for key, value in self.fields if key == name), "")
 
     def all(self, name: str) -> list[str]:

@@ -135,11 +135,10 @@ def _user_of(root: str) -> str:
 
 
 def _first_user() -> str:
-    """Return the user for whom the first link is: the one who runs the server, added if need be."""
+    """Return who gets the first link: the user of the server, added if need be."""
     # Only at a terminal
     import getpass
 
-    # Only at a terminal
     from adjourn.settings.web_users import add_user, find_user, is_user_name, read_users
 
     try:

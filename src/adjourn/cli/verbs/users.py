@@ -82,7 +82,7 @@ def remove(session: Session, *, name: str) -> None:
 
 
 def _authorise(session: Session, verb_of: str) -> None:
-    """Refuse a process of a run: it could let itself in."""
+    """Refuse what is part of a run: it could let itself in."""
     controller = session.open_controller() if session.has_store else None
     by = session.principal(controller.decisions if controller else None)
     refuse_inside(by, verb_of)
