@@ -621,6 +621,11 @@ DOCUMENTS = {
     "users link": "`schema_version`, `user`, `link` and `expires_at`",
     "users list": "`schema_version` and `users`: for each the name, scopes, passkeys and since when",
     "users remove": "`schema_version` and `removed`, the name",
+    "tokens add": "`schema_version`, `token`, this once, `name`, `principal`, `scopes`, `person`, `also`, `created_at`, `created_by`, "
+    "`expires_at`, `expired` and `used_at`",
+    "tokens list": "`schema_version` and `tokens`: for each the same, without the token",
+    "tokens revoke": "`schema_version` and `revoked`, the same",
+    "serve": "nothing: the access log is JSON on stderr, with or without the option",
     "setup": "`schema_version` and `setup`: the host, its config, the difference, and check, what the host says",
     "mcp": "messages of MCP, one JSON object a line, with or without the option",
 }
