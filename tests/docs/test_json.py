@@ -52,6 +52,10 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     tell("tasks")
     delegation = tell("delegate add", "agent:lead", lost)["delegation"]["id"]
     tell("delegate list")
+    tell("users add", "anna")
+    tell("users link", "anna")
+    tell("users list")
+    tell("users remove", "anna")
     tell("delegate revoke", delegation)
     tell("worker", "--status")
     tell("notify")

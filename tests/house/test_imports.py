@@ -21,6 +21,8 @@ HOMES = {
         ["runners/agent/model", "pydantic_ai"],
     ),
     "langgraph": ({"langgraph", "langchain_core"}, ["langgraph"]),
+    "notify": ({"apprise"}, ["notifiers/apprise"]),
+    "slack": ({"slack_sdk"}, ["hearing/slack"]),
     "openai-agents": ({"agents"}, ["openai_agents"]),
     "pydantic-ai": ({"pydantic_ai"}, ["pydantic_ai", "runners/agent/model"]),
     "mcp": ({"mcp", "mcp_types"}, ["runners/agent/tools/mcp"]),

@@ -47,7 +47,7 @@ def fetch(url: str, form: dict[str, str] | None = None, *, method: str = "GET") 
     body = None if form is None else urlencode(form).encode()
     request = urllib.request.Request(url, body, method="POST" if body else method)  # noqa: S310 -- of this machine
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 -- likewise
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 -- of this machine
             assert answer.headers["Cache-Control"] == "no-store"
             assert "noindex" in answer.headers["X-Robots-Tag"]
             return answer.status, unescape(answer.read().decode())
@@ -78,7 +78,7 @@ def ntfy() -> Iterator[Receiver]:
 
 def with_ntfy(shell: Shell, receiver: Receiver, url: str, *, person: str = "") -> None:
     keys = f'topic = "secret-topic"\nurl = "{receiver.url}"\npublic_url = "{url}"\n{person}'
-    write_config(shell, f'[[notify]]\nname = "push"\n[notify.ntfy]\n{keys}\n')
+    write_config(shell, f'[[notify]]\nname = "push"\non = ["pause"]\n[notify.ntfy]\n{keys}\n')
 
 
 def test_a_button_of_ntfy_posts_and_scanners_decide_nothing(shell: Shell, ntfy: Receiver) -> None:
@@ -95,7 +95,7 @@ def test_a_button_of_ntfy_posts_and_scanners_decide_nothing(shell: Shell, ntfy: 
         for number in range(100):
             assert fetch(link, method="HEAD" if number % 2 else "GET")[0] == 200
         assert decisions(shell, ask) == []
-        assert "<button>Approve</button>" in fetch(link)[1]
+        assert ">Approve</button>" in fetch(link)[1]
         assert link.rpartition("/")[2].partition(".")[2] not in shell.adjourn("audit", "export").out
 
         # Forged, guessed, and without the bytes that were shown
@@ -114,7 +114,7 @@ def test_a_button_of_ntfy_posts_and_scanners_decide_nothing(shell: Shell, ntfy: 
         status, page = fetch(approve["url"], form)
         assert (status, "was approved by link:push" in page) == (409, True)
         assert "Approved by link:push" in fetch(link)[1]
-        assert "<button>" not in fetch(link)[1]
+        assert "<button" not in fetch(link)[1]
         shell.adjourn("notify", "--flush")
         last = published(ntfy)[-1]
         assert (last["sequence_id"], last["actions"]) == (shown["sequence_id"], [])
@@ -154,7 +154,7 @@ def test_a_mail_has_a_link_to_a_page_that_decides(shell: Shell) -> None:
             'to = ["anna@example.com"]\nfrom = "adjourn@example.com"\nsecurity = "none"\n'
             f'smtp = "127.0.0.1:{server.port}"\npublic_url = "{url}"\nperson = "anna"'
         )
-        write_config(shell, f"[[notify]]\n[notify.mail]\n{keys}\n")
+        write_config(shell, f'[[notify]]\non = ["pause"]\n[notify.mail]\n{keys}\n')
         asked = "Ship it?\nBcc: evil@example.com\nhttp://evil.example www.evil.example \u202e"
         ask = first_ask(shell.paused("adjourn", "ask", asked))
         shell.adjourn("notify", "--flush")
@@ -195,4 +195,4 @@ def expire_links(shell: Shell) -> None:
     ((digest, name, _),) = msgspec.json.decode(bytes(body))
     over = msgspec.json.encode([[digest, name, 1]]).hex()
     bytes_of = f"X'{over}'" if shell.database is None else f"'\\x{over}'"
-    shell.sql(f"UPDATE document SET body = {bytes_of} WHERE {of}")  # noqa: S608 -- likewise
+    shell.sql(f"UPDATE document SET body = {bytes_of} WHERE {of}")  # noqa: S608 -- our own words

@@ -93,7 +93,13 @@ def test_questions_have_buttons_or_take_a_reply(shell: Shell, bot: TelegramServe
         bot.press(message["message_id"], f"2. {'x' * 36}…", user=ANNA)
         (other,) = bot.until(lambda: bot.of_ask(second), what="the question is shown")
         bot.reply(other["message_id"], "because *it* is", user=BEN)
-        bot.until(lambda: locked(bot, first) and locked(bot, second), what="both are locked")
+        bot.until(
+            lambda: all(
+                message_text(bot, ask).startswith("Answered by ") for ask in (first, second)
+            ),
+            what="both are answered",
+        )
+        assert locked(bot, first)
     assert decisions(shell, first) == [("ask_answered", f"telegram:{ANNA}")]
     assert decisions(shell, second) == [("ask_answered", f"telegram:{BEN}")]
     assert shell.adjourn("resume", choose["task_id"]).code == 0
@@ -177,6 +183,23 @@ def test_four_eyes_say_who_is_missing_and_what_changed_is_shown_anew(
         bot.press(newest["message_id"], "Approve", user=BEN)
         bot.until(lambda: locked(bot, ask), what="all are locked")
     assert decisions(shell, ask) == [("ask_approved", f"telegram:{BEN}")]
+
+
+def test_a_server_that_hears_takes_presses_too(shell: Shell, bot: TelegramServer) -> None:
+    """It has no worker beside it."""
+    with_telegram(shell, bot, on='on = ["pause"]')
+    ask = ask_approval(shell)
+    shell.adjourn("notify", "--flush")
+    (message,) = bot.of_ask(ask)
+    server = shell.start("serve", "--listen", "127.0.0.1:0", stdout=None, stderr=None)
+    try:
+        press = bot.press(message["message_id"], "Approve", user=ANNA)
+        answer = bot.until(lambda: bot.answer_to(press), what="the press is answered")
+        assert answer["text"] == f"Approved by anna (telegram:{ANNA})"
+    finally:
+        server.terminate()
+        assert server.wait(60) == 0
+    assert decisions(shell, ask) == [("ask_approved", f"telegram:{ANNA}")]
 
 
 def prompts(bot: TelegramServer) -> list[Json]:

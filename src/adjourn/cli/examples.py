@@ -41,7 +41,7 @@ EXAMPLES = {
     "tokens add": "adjourn tokens add ci --scope request --expires 30d",
     "tokens list": "adjourn tokens list",
     "tokens revoke": "adjourn tokens revoke ci",
-    "users add": "adjourn users add anna",
+    "users add": "adjourn users add anna --scope approve --scope answer",
     "users link": "adjourn users link anna",
     "users list": "adjourn users list",
     "users remove": "adjourn users remove anna",

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from adjourn.core.backoff import backoff
-from adjourn.core.errors import AdjournError
+from adjourn.core.errors import AdjournError, Misuse
 from adjourn.core.redact import Redactor
 from adjourn.hearing.presses import Presses
+from adjourn.hearing.telegram import BotApi, TelegramListener
 from adjourn.ports.notifier import NotDelivered
 from adjourn.system.files import HeldLock, hold_lock_if_free, private_directory
 from adjourn.system.machine import state_directory
@@ -19,7 +20,7 @@ from adjourn.wiring.notifications import Configured, configured
 __all__ = ["Hearing", "start_hearing"]
 
 _FIRST_REST, _LONGEST_REST = 1.0, 30.0  # seconds after a channel or a store did not answer
-_TURN = 5.0  # seconds between two looks whether somebody else still listens
+_TURN = 5.0  # seconds between two checks that somebody else still listens
 
 
 class Listener(Protocol):
@@ -94,7 +95,7 @@ class Hearing:
     def _only_listener(self, channel: Configured) -> HeldLock | None:
         """Return the right to listen, or None while another process of this user has it.
 
-        A bot has one queue of updates: whoever listens decides for all stores of the user.
+        A bot has one queue of updates: the listener decides for all stores of the user.
         """
         folder = private_directory(os.path.join(state_directory(os.environ), "hearing"))
         # Two tables may name the same bot, and one bot serves one listener
@@ -106,11 +107,20 @@ class Hearing:
         presses = Presses(
             self._root, channel, commands_for=self._commands_for, redactor=self._redactor
         )
-        # Imported here: each brings what only its channel needs
-        from adjourn.hearing.telegram import BotApi, TelegramListener
-
-        bot: BotApi = channel.notifier  # type: ignore[assignment]
-        return TelegramListener(bot, presses, name=channel.name, log=self._log)
+        if channel.hears == "slack":
+            try:
+                # Needs an optional package
+                from adjourn.hearing.slack import SlackApi, SlackListener
+            except ImportError as error:
+                raise Misuse(
+                    f"buttons in Slack need what is not installed: {error.name}",
+                    way_out="pip install 'adjourn[slack]'",
+                ) from None
+            if isinstance(channel.notifier, SlackApi):
+                return SlackListener(channel.notifier, presses, log=self._log)
+        if isinstance(channel.notifier, BotApi):
+            return TelegramListener(channel.notifier, presses, name=channel.name, log=self._log)
+        raise Misuse(f"nobody can listen to {channel.name}", way_out="adjourn notify --check")
 
 
 def start_hearing(

@@ -52,7 +52,7 @@ class Press(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PressResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a press, in words for whoever pressed."""
+    """What came of a press, in words for the person who pressed."""
 
     words: str
     is_recorded: bool = False
@@ -101,7 +101,7 @@ class Presses:
         with opened.controller.store.read() as view:
             return opened.controller.decisions.why_not(view, ask, press.verb, by=by) is None
 
-    def take(self, press: Press, *, heard: Callable[[Change], None]) -> PressResult:
+    def take(self, press: Press, *, heard: Callable[[Change], None] | None = None) -> PressResult:
         """Record what a press decides. `heard` notes in the same transaction that it was taken.
 
         A press that comes twice decides once, and is answered in the same words.
@@ -112,7 +112,7 @@ class Presses:
             return PressResult(words=_UNKNOWN, is_refused=True)
         opened, ask = found
         is_home = opened is self._opened.get(self._root)
-        note = heard if is_home else (lambda _rows: None)
+        note = heard if heard and is_home else (lambda _rows: None)
         decisions, by = opened.controller.decisions, self._principal(opened, press)
         try:
             with opened.controller.store.read() as view:
@@ -158,9 +158,9 @@ class Presses:
     # --- what is told -----------------------------------------------------------------------------
 
     def _settled_before(self, opened: _OpenedStore, ask: Ask, press: Press) -> PressResult:
-        """Say who was first, and see to it that the message which was pressed says it, too."""
+        """Say who was first, and change the message which was pressed so that it says it, too."""
         if press.handle:
-            # If its channel does not answer, whoever presses again will see it changed
+            # If its channel does not answer, the next press will see it changed
             with suppress(NotDelivered):
                 opened.messages.update(ask.id, ask.id, also=press.handle)
         by = ask.settlement.by if ask.settlement else ""
@@ -170,7 +170,7 @@ class Presses:
         return PressResult(words=self._told(words), is_recorded=by == press.principal)
 
     def _changed(self, opened: _OpenedStore, ask: Ask, press: Press) -> PressResult:
-        """Have what changed since it was shown be shown anew."""
+        """Show again what changed since it was shown."""
         with suppress(NotDelivered):
             opened.messages.show_anew(ask, stale=press.handle)
         return PressResult(
@@ -191,7 +191,9 @@ class Presses:
 
     # --- stores -----------------------------------------------------------------------------------
 
-    def _note(self, heard: Callable[[Change], None]) -> None:
+    def _note(self, heard: Callable[[Change], None] | None) -> None:
+        if heard is None:
+            return
         with self.home.store.change() as rows:
             heard(rows)
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -23,6 +23,7 @@ _WHY = "Why is it rejected? Reply to this message; a single - gives no reason."
 _REASON = re.compile(re.escape(_WHY) + r"\nask ([a-z0-9]{8,64})")
 
 
+@runtime_checkable
 class BotApi(Protocol):
     """A bot, as the messenger of `notifiers.telegram` has it."""
 
@@ -194,7 +195,7 @@ class TelegramListener:
             self._bot.call("sendMessage", {**where, **_as_code(result.words)})
 
     def _answer(self, query: _CallbackQuery, result: PressResult) -> None:
-        """Tell whoever pressed, and nobody else. It is decided already, so a failure is no loss."""
+        """Tell the person who pressed, and nobody else. It is decided, so a failure is no loss."""
         toast = {
             "callback_query_id": query.id,
             "text": fitting_toast(result.words, limit=_TOAST),

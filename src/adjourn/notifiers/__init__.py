@@ -47,7 +47,7 @@ OURS = {
         name="ntfy",
         keys={
             "ntfy": "A table `[notify.ntfy]`: a topic of ntfy.",
-            "ntfy.topic": "The topic. Whoever may read it may decide, so it is a secret on a public"
+            "ntfy.topic": "The topic. Its readers may decide, so it is a secret on a public"
             " server.",
             "ntfy.url": "Your server. Without it, `https://ntfy.sh`.",
             "ntfy.token_file": "The file that holds an access token, if the server wants one.",
@@ -75,6 +75,32 @@ OURS = {
             "mail.person": "Who reads the mail. Without it, its decisions are not a person's.",
         },
         factory="adjourn.notifiers.mail:prepare",
+    ),
+    "slack": NotifierKind(
+        name="slack",
+        keys={
+            "slack": "A table `[notify.slack]`: a channel where asks have buttons.",
+            "slack.channel": "The id of the channel, as in `C0123456789`.",
+            "slack.bot_token_file": "The file that holds the bot's token (`xoxb-`). It needs this"
+            " or the next one.",
+            "slack.bot_token_env": "The environment variable that holds it.",
+            "slack.app_token_file": "The file that holds the app's token (`xapp-`) for Socket Mode."
+            " Without it, and the next one, there are no buttons.",
+            "slack.app_token_env": "The environment variable that holds it.",
+            "slack.approvers": "Who may press: the id of each member (`U0123456789`), and a name."
+            " The name of a `[[person]]` makes it one more principal of that person.",
+            "slack.api": "Another server of the API. Without it, Slack's.",
+        },
+        factory="adjourn.notifiers.slack:prepare",
+    ),
+    "apprise": NotifierKind(
+        name="apprise",
+        keys={
+            "apprise": "A list of URLs of apprise, for the services that it knows. It only tells,"
+            " and needs the extra `notify`.",
+        },
+        factory="adjourn.notifiers.apprise:prepare",
+        extra="notify",
     ),
 }
 

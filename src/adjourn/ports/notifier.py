@@ -115,11 +115,20 @@ class NotifierKind(msgspec.Struct, frozen=True, kw_only=True):
     keys: Mapping[str, str]  # its own keys, `name` among them, and what each means
     factory: str  # makes a PreparedNotifier of its keys, as `module:attribute`
     takes_secret: bool = False
+    extra: str | None = None  # of adjourn, that brings what it imports
 
     def prepare(self, values: Mapping[str, Any], settings: NotifierSettings) -> PreparedNotifier:
         """Return the notifier that a table's own keys describe, or raise BadTable."""
         module, _, attribute = self.factory.partition(":")
-        prepared: PreparedNotifier = getattr(import_module(module), attribute)(values, settings)
+        try:
+            factory = getattr(import_module(module), attribute)
+        except ImportError as error:
+            if self.extra is None:
+                raise
+            raise BadTable(
+                f"{self.name} needs what is not installed: pip install 'adjourn[{self.extra}]'"
+            ) from error
+        prepared: PreparedNotifier = factory(values, settings)
         return prepared
 
 

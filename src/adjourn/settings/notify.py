@@ -20,7 +20,7 @@ _NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 _SECRETS = ("secret", "secret_env", "secret_file")
 _LONGEST_NAME = 64
 _CHATS = ("telegram", "slack")  # where the platform says who pressed
-_BY_LINK = ("ntfy", "mail")  # where whoever has the link may decide
+_BY_LINK = ("ntfy", "mail")  # where the holder of the link may decide
 
 
 class Secret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -122,7 +122,7 @@ def _decoded(secret: str, key: str) -> bytes:
 def read_token(file: str, variable: str, *, directory: str) -> str:
     """Return a token from a file or a variable of the environment; errors do not hold it."""
     if bool(file) == bool(variable):
-        raise BadTable("it needs exactly one of `token_file` and `token_env`")
+        raise BadTable("a token comes from one file (`token_file`) or one variable (`token_env`)")
     if variable:
         if variable not in os.environ:
             raise BadTable(f"`token_env`: there is no variable {variable}")

@@ -1,27 +1,27 @@
 """Pages behind the links in mail and ntfy. Nothing acts on GET: mail scanners open every link."""
 
-from html import escape
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from adjourn.controller.controller import Controller
-from adjourn.core.ask import Ask, QuestionAsk
+from adjourn.core.ask import ApprovalAsk, Ask, QuestionAsk
 from adjourn.core.errors import AdjournError, Conflict, Misuse, NotAllowed, NotFound, StoreProblem
 from adjourn.core.redact import plainly
 from adjourn.core.text.render import prose, visible
 from adjourn.hearing.links import FoundLink, LinkExpired, find_link, settle_by_link
+from adjourn.views.block import Code
 from adjourn.views.message import ask_message, outcome_words
+from adjourn.web.html import to_html
 from adjourn.web.site import Site, site_of
+from adjourn.web.stores import sites_of
+from adjourn.web.templating import page
 
-_COLUMNS = 100
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "same-origin",
-    "X-Robots-Tag": "noindex, nofollow",
-}
+_UNBROKEN = 1_000_000  # columns: a browser breaks the rows itself, inside of their element
 _STATUS: tuple[tuple[type[AdjournError], int], ...] = (
     (LinkExpired, 410),
     (NotFound, 404),
@@ -41,114 +41,100 @@ def link_routes() -> list[Route]:
 
 
 async def _show(request: Request) -> Response:
-    site, token = site_of(request), request.path_params["token"]
-    try:
-        return await site.call(lambda controller: _ask_page(site, controller, token))
-    except AdjournError as error:
-        return _refusal(site, error)
+    token = request.path_params["token"]
+    return await _answer(request, lambda site, found: _ask_page(site, found, token))
 
 
 async def _decide(request: Request) -> Response:
-    site, token = site_of(request), request.path_params["token"]
-    form = parse_qs((await request.body()).decode("utf-8", "replace"), keep_blank_values=True)
+    token = request.path_params["token"]
+    body = (await request.body()).decode("utf-8", "replace")
+    form = {name: values[-1] for name, values in parse_qs(body, keep_blank_values=True).items()}
 
-    def only(name: str) -> str | None:
-        return form.get(name, [None])[-1]
-
-    def decide(controller: Controller) -> Response:
+    def decide(site: Site, controller: Controller) -> Response:
         settled = settle_by_link(
             controller,
             token,
-            only("verb") or "",
-            digest=only("digest"),
-            text=only("text"),
-            choice=only("choice"),
+            form.get("verb", ""),
+            digest=form.get("digest"),
+            text=form.get("text"),
+            choice=form.get("choice"),
         )
-        return _ask_page(site, controller, token, told=_told(site, settled))
+        return _ask_page(site, controller, token, done=_words_for(site, settled))
 
+    return await _answer(request, decide)
+
+
+async def _answer(request: Request, act: Callable[[Site, Controller], Response]) -> Response:
+    """Return what comes of a link in the store that it leads to, whichever of ours that is."""
+    ask_id = request.path_params["token"].partition(".")[0]
+
+    def has(controller: Controller) -> bool:
+        with controller.store.read() as view:
+            return ask_id in view.asks_like(ask_id)
+
+    site = site_of(request)
     try:
-        return await site.call(decide)
+        for each in sites_of(request):
+            if ask_id and await each.call(has):
+                site = each
+                break
+        response = await site.call(lambda controller: act(site, controller))
     except AdjournError as error:
-        return _refusal(site, error)
+        status = next((code for kind, code in _STATUS if isinstance(error, kind)), 400)
+        sentence = plainly(prose(site.redactor.text(error.sentence)))
+        response = _page(title="Not decided", sentence=sentence, status=status)
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["Referrer-Policy"] = "same-origin"
+    response.headers["X-Robots-Tag"] = "noindex, nofollow"
+    return response
 
 
-def _told(site: Site, ask: Ask) -> str:
-    if ask.is_open:
-        return f"Your approval counts: {getattr(ask, 'count_words', '')}"
-    return outcome_words(site.redactor.ask(ask), {})
+def _words_for(site: Site, ask: Ask) -> str:
+    if isinstance(ask, ApprovalAsk) and ask.is_open:
+        return f"Your approval counts: {ask.count_words}"
+    return plainly(outcome_words(site.redactor.ask(ask), {}))
 
 
 def _ask_page(
-    site: Site, controller: Controller, token: str, *, told: str | None = None
+    site: Site, controller: Controller, token: str, *, done: str | None = None
 ) -> Response:
     """Return the page of an ask: all of it, how it stands, and what may be decided here."""
     found = find_link(controller, token)
-    ask, clean = found.ask, site.redactor
+    clean = site.redactor
     message = ask_message(
-        ask.id,
-        clean.ask(ask),
+        found.ask.id,
+        clean.ask(found.ask),
         clean.scene(found.scene),
         commands=site.commands,
         now=controller.now(),
-        columns=_COLUMNS,
+        columns=_UNBROKEN,
         names={},
         why_no_approval=found.why_no_approval,
     )
-    text = plainly(clean.text(message.text))
-    head = f"<p><strong>{escape(plainly(told))}</strong></p>" if told else ""
-    body = f"{head}<pre>{escape(text)}</pre>{_forms(found)}"
-    return _page(message.subject, body)
+    # Once more as a finished text: whoever has a link is not the person at the terminal
+    rows = plainly(clean.text(message.text)).split("\n")
+    shown = to_html([Code(lines=tuple(rows))])
+    return _page(title=message.subject, shown=shown, done=done, **_forms(found))
 
 
-def _forms(found: FoundLink) -> str:
-    """Return a form for each thing that may be decided; an approval names the bytes shown here."""
+def _forms(found: FoundLink) -> dict[str, Any]:
+    """Return what may be decided here; an approval names the bytes that the page shows."""
     ask = found.ask
     call = found.scene.call_of(ask)
-    if not ask.is_open:
-        return ""
-    if isinstance(ask, QuestionAsk) and ask.choices:
-        return "".join(
-            _form("answer", visible(choice), hidden={"text": choice}) for choice in ask.choices
-        )
+    if not ask.is_open or (isinstance(ask, QuestionAsk) and ask.review):
+        return {}
     if isinstance(ask, QuestionAsk):
-        return _form("answer", "Answer", field="Your answer", is_required=True)
-    if call is None or ask.kind == "uncertain":
-        return ""
-    approve = ""
-    if found.why_no_approval is None:
-        approve = _form("approve", "Approve", hidden={"digest": call.digest})
-    return f"{approve}{_form('reject', 'Reject', field='Why')}"
+        choices = [visible(choice) for choice in ask.choices]
+        return {"choices": choices, "takes_text": not choices}
+    if not isinstance(ask, ApprovalAsk) or call is None:
+        return {}
+    return {
+        "digest": call.digest if found.why_no_approval is None else None,
+        "can_reject": True,
+    }
 
 
-def _form(
-    verb: str,
-    label: str,
-    *,
-    hidden: dict[str, str] | None = None,
-    field: str | None = None,
-    is_required: bool = False,
-) -> str:
-    inputs = "".join(
-        f'<input type="hidden" name="{name}" value="{escape(value)}">'
-        for name, value in {"verb": verb, **(hidden or {})}.items()
-    )
-    if field:
-        required = " required" if is_required else ""
-        inputs += f'<label>{field} <input name="text" maxlength="4000"{required}></label> '
-    return f'<form method="post">{inputs}<button>{escape(label)}</button></form>'
-
-
-def _refusal(site: Site, error: AdjournError) -> Response:
-    status = next((code for kind, code in _STATUS if isinstance(error, kind)), 400)
-    sentence = plainly(prose(site.redactor.text(error.sentence)))
-    return _page("adjourn", f"<p>{escape(sentence)}</p>", status=status)
-
-
-def _page(title: str, body: str, *, status: int = 200) -> Response:
-    text = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="robots" content="noindex">'
-        f"<title>{escape(title)}</title></head><body><main>{body}</main></body></html>"
-    )
-    return HTMLResponse(text, status, headers=_HEADERS)
+def _page(*, title: str, status: int = 200, **values: Any) -> Response:
+    usual = {"sentence": None, "shown": None, "digest": None, "can_reject": False}
+    lists: dict[str, Any] = {"choices": [], "takes_text": False}
+    return page("settle.html", status=status, title=title, **{**usual, **lists, **values})

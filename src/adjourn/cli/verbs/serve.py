@@ -59,6 +59,7 @@ def command(session: Session, **given: Unpack[Given]) -> int:
     try:
         # Needs an optional package
         from adjourn.web.app import build_app
+        from adjourn.web.notify_helpers import NotifyHelpers
         from adjourn.web.routes import all_routes
         from adjourn.web.serve import address_of, read_listen, serve
         from adjourn.web.site import Site
@@ -97,6 +98,9 @@ def command(session: Session, **given: Unpack[Given]) -> int:
         listen,
         tls=tls,
         is_behind_proxy=given["behind_proxy"],
+        background=[
+            NotifyHelpers(root) for root in (session.root, *(each.root for each in others))
+        ],
         ready=lambda bound: _tell_ready(session, address.public_url, bound),
     )
     return 0
@@ -104,6 +108,7 @@ def command(session: Session, **given: Unpack[Given]) -> int:
 
 def _tell_ready(session: Session, public_url: str, bound: "Listen") -> None:
     """Say where it is served, and to a terminal by which link a person logs in, once."""
+    # Only a server that has begun needs it
     from adjourn.settings.web_sessions import make_link, note_url
 
     if public_url.endswith(":0"):  # any port that was free
@@ -130,9 +135,11 @@ def _user_of(root: str) -> str:
 
 
 def _first_user() -> str:
-    """Return the user for whom the first link is: whoever runs the server, added if need be."""
+    """Return who gets the first link: the user of the server, added if need be."""
+    # Only at a terminal
     import getpass
 
+    # Only at a terminal
     from adjourn.settings.web_users import add_user, find_user, is_user_name, read_users
 
     try:
