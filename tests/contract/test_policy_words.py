@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from adjourn.cli.verbs.rules import what_it_matches
 from adjourn.core.call import Command, arguments_of, command_body
 from adjourn.core.documents import encoded
 from adjourn.core.policy.judge import allowed_call
 from adjourn.core.policy.policy import Allowance
 from adjourn.core.policy.policy_file import read_policy
 from adjourn.core.text.render import prose
+from adjourn.views.allow_rule import what_it_matches
 from adjourn.views.block import to_text
 from adjourn.views.policy import explanation_blocks, explanation_document
 from adjourn.wiring.policies import explained

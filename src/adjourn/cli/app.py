@@ -31,6 +31,7 @@ VERBS = {
     "execute": "Execute a plan: its tasks one at a time, each after those that it needs.",
     "plan": "Show how a plan stands.",
     "inbox": "List what waits for a person.",
+    "tui": "Open the inbox in the whole terminal.",
     "approve": "Approve calls.",
     "reject": "Reject calls.",
     "answer": "Answer a question.",

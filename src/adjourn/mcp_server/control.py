@@ -21,7 +21,6 @@ from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import SESSION_RUNNER, Spec, Task, task_of_run
 from adjourn.core.text.when import milliseconds
 from adjourn.mcp_server import tools
-from adjourn.mcp_server.launch import Launcher
 from adjourn.mcp_server.protocol import Json, Request, Waiting, is_object
 from adjourn.mcp_server.resources import Resources
 from adjourn.mcp_server.shown_tasks import ShownTasks
@@ -33,6 +32,7 @@ from adjourn.supervision.workspace_notes import require_workspace
 from adjourn.views.block import CommandWriter
 from adjourn.wiring import find_unattended
 from adjourn.wiring.controller import open_controller
+from adjourn.wiring.launch import Launch, Launcher, launch_after
 from adjourn.wiring.runners import (
     Work,
     command_work,
@@ -181,19 +181,11 @@ class Control:
         )
         return self._shown_task(task.id)
 
-    def _launched_task(self, launch: Any, commit: Callable[[], Task]) -> Task:
-        """Commit a change, then have the supervisor that was started for it begin, or leave."""
-        try:
-            task = commit()
-        except BaseException:
-            if launch:
-                launch.drop()
-            raise
+    def _launched_task(self, launch: Launch | None, commit: Callable[[], Task]) -> Task:
+        """Commit a change, and remember when a supervisor was started for it."""
+        task = launch_after(launch, commit)
         if launch and task.state is TaskState.QUEUED:
             self._launched[task.id] = time.monotonic()
-            launch.begin(task.id)
-        elif launch:
-            launch.drop()
         return task
 
     def _adopt(self, task: Task) -> None:

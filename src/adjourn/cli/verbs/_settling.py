@@ -175,14 +175,15 @@ def _approve_always(
 ) -> bool:
     """Show the rule, and on a yes approve the call and keep the rule."""
     # Only here a rule is made
-    from adjourn.cli.verbs.rules import refuse_never, what_it_matches
     from adjourn.core.text.when import stamp
+    from adjourn.views.allow_rule import what_it_matches
     from adjourn.wiring.ownership import require_outside_of_all_runs
     from adjourn.wiring.policies import (
         MONTH,
         allowance_of,
         judged_now,
         keep_allowance,
+        refuse_never,
         wanted_of_ask,
     )
 

@@ -10,14 +10,15 @@ from adjourn.cli.session import Session
 from adjourn.controller.controller import Controller
 from adjourn.core.ask import Principal
 from adjourn.core.authority.scopes import refuse_inside
-from adjourn.core.call import COMMAND, arguments_of
-from adjourn.core.errors import Ambiguous, Misuse, NotAllowed, NotFound
+from adjourn.core.call import arguments_of
+from adjourn.core.errors import Ambiguous, Misuse, NotFound
 from adjourn.core.policy.judgement import Action, Judgement
 from adjourn.core.policy.policy import Allowance
-from adjourn.core.text.render import call_lines, command_line, visible
+from adjourn.core.text.render import visible
 from adjourn.core.text.when import stamp
 from adjourn.settings.allow_rules import change_allowances
 from adjourn.system.machine import now
+from adjourn.views.allow_rule import rule_lines, tool_of
 from adjourn.wiring.policies import (
     MONTH,
     LateCall,
@@ -29,6 +30,7 @@ from adjourn.wiring.policies import (
     matched,
     operands_of,
     refuse_ended,
+    refuse_never,
     wanted_of_ask,
     wanted_of_command,
 )
@@ -63,7 +65,7 @@ def list_all(session: Session) -> None:
 def _document(rule: Allowance, late: list[LateCall] | None) -> dict[str, object]:
     return {
         "id": rule.id,
-        "tool": _tool(rule),
+        "tool": tool_of(rule),
         "arguments": arguments_of(rule.call),
         "programs": rule.programs,
         "files": rule.files,
@@ -78,53 +80,8 @@ def _document(rule: Allowance, late: list[LateCall] | None) -> dict[str, object]
 
 
 def _lines(rule: Allowance, late: list[LateCall] | None) -> Iterator[str]:
-    ended = "" if now() < rule.until else "  (over: it no longer counts)"
-    yield f"rule {rule.id}{ended}"
-    yield from (f"  {line}" for line in what_it_matches(rule))
-    where = visible(rule.task or rule.workspace or "")
-    yield f"  in the {'task' if rule.task else 'workspace'} {where}"
-    yield f"  until {stamp(rule.until)}, by {visible(rule.by)} at {stamp(rule.at)}"
-    if late is not None:
-        calls = matched(rule, late)
-        yield f"  would have matched {len(calls)} of the last {len(late)} calls{_some(calls)}"
-
-
-def _some(calls: Sequence[str]) -> str:
-    return f": {', '.join(calls[:3])}{', …' if len(calls) > 3 else ''}" if calls else ""  # noqa: PLR2004 -- three say enough
-
-
-def what_it_matches(rule: Allowance) -> Iterator[str]:
-    """Say exactly what a rule matches: these words and no others, these programs and no others."""
-    if _tool(rule) == COMMAND:
-        yield f"exactly  {command_line(_argv(rule))}"
-    else:
-        first, *more = call_lines(_tool(rule), arguments_of(rule.call))
-        yield f"exactly  {first}"
-        yield from (f"         {line}" for line in more)
-    yield from (
-        f"where    {visible(name)} is {visible(path)}"
-        for name, path in sorted(rule.programs.items())
-    )
-    yield from (
-        f"content  {visible(path)} {visible(digest)}" for path, digest in sorted(rule.files.items())
-    )
-    if by_path := sorted({*rule.programs.values()} - rule.files.keys()):
-        paths = ", ".join(map(visible, by_path))
-        yield f"by path  {paths}: the rule holds also if the content changes"
-
-
-def _tool(rule: Allowance) -> str:
-    # Most commands start without it (bench start)
-    import msgspec
-
-    return str(msgspec.json.decode(rule.call, type=dict[str, object])["tool"])
-
-
-def _argv(rule: Allowance) -> tuple[str, ...]:
-    # Most commands start without it (bench start)
-    from adjourn.core.policy.commands import words_of
-
-    return words_of(COMMAND, arguments_of(rule.call))
+    calls, of = (matched(rule, late), len(late)) if late is not None else ((), None)
+    return rule_lines(rule, now=now(), matched=calls, of=of)
 
 
 # --- add and revoke -------------------------------------------------------------------------------
@@ -192,15 +149,6 @@ def add(
     else:
         session.print(
             "\n".join(["Added.", *_lines(rule, late), *_left_open(wanted), *_in_vain(judgement)])
-        )
-
-
-def refuse_never(judgement: Judgement) -> None:
-    """Refuse a rule for what the policy never allows: it would change nothing."""
-    if judgement.action is Action.NEVER:
-        raise NotAllowed(
-            f"{judgement.reasons_to_ask[0]}; an always-allow rule does not override that",
-            way_out="adjourn policy check",
         )
 
 

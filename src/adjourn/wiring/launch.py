@@ -1,8 +1,15 @@
-"""Starts the supervisors of tasks that MCP starts: each in a session of its own, outlives us."""
+"""Starts the supervisors of tasks that MCP or a TUI starts.
+
+Each is in a session of its own and outlives the process that started it.
+"""
 
 import os
+import signal
 import subprocess
+from collections.abc import Callable
 
+from adjourn.core.states import TaskState
+from adjourn.core.task import Task
 from adjourn.system.machine import AGENT_SECRET, KEY, store_key
 from adjourn.wiring import has_worker
 from adjourn.wiring.own_program import own_environment, own_python
@@ -29,6 +36,11 @@ class Launch:
     def drop(self) -> None:
         """Have it leave: there is nothing to run."""
         self._tell("-")
+
+    def interrupt(self) -> None:
+        """Send it a Ctrl+C: the first pauses its task, one after a request to stop kills it."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
 
     def _tell(self, word: str) -> None:
         assert self._process.stdin  # noqa: S101 -- it was opened with a pipe
@@ -72,3 +84,18 @@ class Launcher:
         for process in list(_supervisors):  # two clients may do this at once
             if process.poll() is not None:
                 _supervisors.discard(process)
+
+
+def launch_after(launch: Launch | None, commit: Callable[[], Task]) -> Task:
+    """Commit a change, then have the supervisor that was started for it begin, or leave."""
+    try:
+        task = commit()
+    except BaseException:
+        if launch:
+            launch.drop()
+        raise
+    if launch and task.state is TaskState.QUEUED:
+        launch.begin(task.id)
+    elif launch:
+        launch.drop()
+    return task
