@@ -228,7 +228,8 @@ SELECT t.name, c.name FROM sqlite_master t JOIN pragma_table_info(t.name) c
 WHERE t.type = 'table' AND t.name NOT LIKE 'event%' AND c.name LIKE '%\\_at' ESCAPE '\\'
 """
 MOMENTS_IN_POSTGRES = """
-SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'adjourn' AND column_name LIKE '%\\_at'
+SELECT table_name, column_name FROM information_schema.columns NATURAL JOIN information_schema.tables
+WHERE table_schema = 'adjourn' AND table_type = 'BASE TABLE' AND column_name LIKE '%\\_at'
 """
 
 

@@ -62,3 +62,29 @@ def test_tables_are_aligned(crowd: Shell) -> None:
         last = head.split()[-1]
         assert all(row[head.index(last) - 2 : head.index(last)] == "  " for row in rows), verb
         assert all(row[head.index(last)] != " " for row in rows), verb
+
+
+def test_a_workers_own_queries_find_what_waits_and_how_it_was_decided(shell: Shell) -> None:
+    """C-R2, C-R3, C-R7: tool_runs and approvals, as tables that can only be read."""
+    kept = "sh -c '[ \"$AUTO_APPROVAL\" ] || exit 90; exit 3'"
+    shell.line(f"adjourn run -- {kept}", expect=10)
+    other = shell.line(f"adjourn run --output json -- {kept} two", expect=10).doc["task_id"]
+    shell.adjourn("run", "--", "adjourn", "ask", "Which region?", expect=10)
+    waiting = "SELECT id FROM tool_runs WHERE status = 'waiting_approval' ORDER BY created_at"
+    (task,), (second,) = shell.sql(waiting)
+    assert second == other
+    decided = "SELECT status, value FROM approvals WHERE tool_run_id = '%s' AND status != 'pending'"
+    assert shell.sql(decided % task) == []
+    first, rejected = (ask["id"] for ask in shell.json("inbox", "--kind", "approval")["asks"])
+    shell.adjourn("approve", first, "--value", "blue, 😀 and more than thirty-one bytes of it")
+    shell.adjourn("reject", rejected, "--reason", "not today")
+    assert shell.sql(decided % task) == [
+        ("approved", "blue, 😀 and more than thirty-one bytes of it")
+    ]
+    assert shell.sql(decided % other) == [("rejected", None)]
+    shell.adjourn("resume", task, expect=1)
+    ended = "SELECT id FROM tool_runs WHERE status = 'failed' AND updated_at > created_at"
+    assert sorted(shell.sql(ended)) == sorted([(task,), (other,)])
+    for words in ("DELETE FROM tool_runs", "UPDATE approvals SET status = 'approved'"):
+        with pytest.raises(Exception, match="view"):
+            shell.sql(words)

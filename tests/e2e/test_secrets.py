@@ -1,14 +1,17 @@
 """A secret that a command carries is in the store, and in nothing that leaves it."""
 
 import os
+import signal
 import stat
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from tests.e2e.shell import ADJOURN, Done, Shell, until
+from tests.mcp_server.host import Host
 from tests.secrets import OWN_PATTERN, Canary, canaries, is_store
 
 CANARIES = canaries()
@@ -106,6 +109,42 @@ def test_what_a_job_logs_of_a_pause_has_no_secrets(shell: Shell, number: int) ->
     assert set(leaks(group, said(shown))) >= {
         f"{canary.name} in {shown.words[:3]}" for canary in group
     }
+
+
+@pytest.mark.one_machine("it sees by files who watches")
+def test_a_parent_agent_and_who_watches_see_no_secrets(shell: Shell) -> None:
+    """Every tool of the MCP server that shows something, its resources, and `watch`."""
+    configure(shell)
+    words = ["sh", "-c", 'echo "$@"; adjourn ask "$*" --key k; exit 90', "sh", *words_of(CANARIES)]
+    shell.adjourn("run", "--", "true")  # makes the store
+    watching = [shell.start("watch"), shell.start("watch", "--output", "json")]
+    until(lambda: len(list((shell.store / "wake").iterdir())) == 2, what="both listen")
+    with Host(shell) as host:
+        host.initialize()
+        begun = host.call("run_command_task", command=words)
+        waited = host.wait(begun["task_id"])
+        shown: dict[str, Any] = {
+            "run_command_task": begun,
+            "wait_for_tasks": waited,
+            "get_task_details": host.call("get_task_details", task_id=begun["task_id"]),
+            "list_tasks": host.call("list_tasks"),
+            "list_asks": host.call("list_asks"),
+            "a refusal": host.refused("get_task_details", task_id=" ".join(words)),
+        }
+        uris = [each["uri"] for each in host.ask("resources/list")["resources"]]
+        task = f"adjourn://tasks/{begun['task_id']}"
+        run = f"adjourn://runs/{begun['task_id']}.1"
+        uris += [task, f"{task}/transcript", f"{run}/stdout", f"{run}/stderr"]
+        shown |= {uri: host.reply(host.begin("resources/read", {"uri": uri})) for uri in uris}
+    texts = {name: msgspec.json.encode(document) for name, document in shown.items()}
+    for process in watching:
+        assert process.stdout is not None
+        line = process.stdout.readline()  # it has begun to tell
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=20)
+        texts[repr(process.args)] = line + out + err
+    assert leaks(CANARIES, texts) == []
+    assert b"redacted" in texts["get_task_details"]
 
 
 def test_a_question_is_copied_without_its_secrets(shell: Shell) -> None:

@@ -26,7 +26,7 @@ HOMES = {
     "mcp": ({"mcp", "mcp_types"}, ["runners/agent/tools/mcp"]),
     "postgres": ({"psycopg", "absurdctl"}, ["stores/postgres"]),
     "tui": ({"textual", "rich"}, ["tui"]),
-    "web": ({"starlette", "uvicorn"}, ["mcp_server/http"]),
+    "web": ({"starlette", "uvicorn"}, ["mcp_server/http", "web"]),
 }
 
 NEWLY_IMPORTED = """

@@ -141,6 +141,7 @@ def test_pids_that_change_hands_while_leftovers_are_killed_are_left_alone(
             env=env,
         )
         assert eventually(is_a_crowd, name)
+        os.kill(scene.shim.identity.pid, signal.SIGSTOP)  # it would end its tree without a server
         kill(server.pid)
         server.close()
         os.kill(scene.shim.identity.pid, signal.SIGKILL)

@@ -58,7 +58,7 @@ EVERYBODYS = {
     "write_call",
     "write_ask",
 }
-EVERYBODYS |= {"add_document", "drop_document", "queue_of", "lease_end", "tasks_named"}
+EVERYBODYS |= {"add_document", "drop_document", "queue_of", "lease_end", "tasks_named", "field"}
 RUNNING = {"add_ask", "add_turn", "close_turn"}
 MOVING = {
     "write_spec",

@@ -13,11 +13,14 @@ from adjourn.core.ask import ApprovalAsk, Verb
 from adjourn.core.errors import StoreProblem
 from adjourn.core.states import TaskState
 from adjourn.stores.postgres import schema
+from adjourn.stores.postgres.batch import SCHEMA
 from adjourn.stores.postgres.connection import PostgresConnection
 from adjourn.stores.postgres.store import PostgresStore
 from tests.e2e.shell import Shell
 from tests.postgres import Server
 from tests.shared.desk import desk
+
+NEWER = f"has schema {SCHEMA + 1}, and this program knows {SCHEMA}"
 
 
 def test_an_empty_database_becomes_a_store_and_a_second_opening_changes_nothing(
@@ -30,11 +33,7 @@ def test_an_empty_database_becomes_a_store_and_a_second_opening_changes_nothing(
             store.close()
         with psycopg.connect(url) as connection:
             assert connection.execute("SELECT version FROM adjourn.schema_version").fetchall() == [
-                (1,),
-                (2,),
-                (3,),
-                (4,),
-                (5,),
+                (version,) for version in range(1, SCHEMA + 1)
             ]
             assert connection.execute("SELECT absurd.get_schema_version()").fetchall() == [
                 ("0.5.1",)
@@ -54,8 +53,8 @@ def test_a_newer_schema_is_refused_before_anything_is_written(postgres: Server) 
     with postgres.empty_database() as url:
         PostgresStore(url).close()
         with psycopg.connect(url) as connection:
-            connection.execute("INSERT INTO adjourn.schema_version VALUES (6)")
-        with pytest.raises(StoreProblem, match="has schema 6, and this program knows 5"):
+            connection.execute("INSERT INTO adjourn.schema_version VALUES (%s)", [SCHEMA + 1])
+        with pytest.raises(StoreProblem, match=NEWER):
             PostgresStore(url)
 
 
@@ -72,13 +71,13 @@ def test_a_program_that_was_at_work_when_the_schema_was_brought_up_to_date_chang
         task, ask = office.waiting()
         queued = office.start()
         with psycopg.connect(url) as connection:
-            connection.execute("INSERT INTO adjourn.schema_version VALUES (6)")
+            connection.execute("INSERT INTO adjourn.schema_version VALUES (%s)", [SCHEMA + 1])
         for change in (
             lambda: office.reply(ask, Verb.APPROVE),
             lambda: office.begin(queued),
             lambda: store.next_queued("default", supervisor="old", fits=lambda _: True),
         ):
-            with pytest.raises(StoreProblem, match="has schema 6, and this program knows 5"):
+            with pytest.raises(StoreProblem, match=NEWER):
                 change()
         assert office.task(task.id).state is TaskState.WAITING
         store.close()
@@ -118,7 +117,9 @@ def test_an_open_ask_of_the_fourth_schema_is_approved_by_one_person(postgres: Se
                 begin = second.index(f"CREATE FUNCTION adjourn.{name}(")
                 end = second.index("END $$;", begin) + len("END $$;")
                 connection.execute(second[begin:end].encode())
-            connection.execute("DELETE FROM adjourn.schema_version WHERE version = 5")
+            connection.execute("DROP VIEW adjourn.tool_runs, adjourn.approvals")
+            connection.execute("DROP FUNCTION adjourn.field")
+            connection.execute("DELETE FROM adjourn.schema_version WHERE version >= 5")
         store = PostgresStore(url)
         office = desk(store)
         with store.read() as view:

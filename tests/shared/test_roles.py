@@ -118,6 +118,31 @@ def test_what_the_policy_never_allows_an_agent_turns_down_by_itself(
     )
 
 
+def test_a_server_decides_for_people_whom_it_logged_in_and_is_worth_what_its_login_is(
+    offices: dict[str, Office], as_role: Roles, postgres: Server
+) -> None:
+    """Whose login started a task cannot make another person of itself."""
+    url = as_role("server")
+    store = PostgresStore(url)
+    server = office_of(store)
+    server.me = Principal(name="web:anna", through=server.me.name)
+    _, ask = offices["worker"].waiting()
+    assert server.reply(ask, Verb.APPROVE).state is TaskState.QUEUED
+    with store.read() as view:
+        settled = settlement_of(view.ask(ask.id))
+    assert (settled.by, settled.level) == ("web:anna", "L1")
+    store.close()
+    postgres.do(f"GRANT adjourn_worker TO {conninfo_to_dict(url)['user']}")
+    store = PostgresStore(url)
+    office_of(store).waiting()
+    store.close()
+    with (
+        psycopg.connect(url, autocommit=True) as login,
+        pytest.raises(errors.InsufficientPrivilege, match="is not worth L1"),
+    ):
+        login.execute(APPROVE.format("'web:anna', 'L1'").encode())
+
+
 @pytest.mark.parametrize("role", ["agent", "worker"])
 @pytest.mark.parametrize("verb", [Verb.APPROVE, Verb.REJECT])
 def test_only_an_approver_decides(offices: dict[str, Office], role: str, verb: Verb) -> None:
@@ -392,6 +417,9 @@ TOLD_BY = {
 NAMED_BY = {
     "key:anna": {"approver"},
     "webhook:chat": {"approver"},
+    "passkey:anna": {"approver"},
+    "web:anna": set(),
+    "link:mail": set(),
     "file:uid:0": {"approver", "worker"},
     "adjourn": {"agent", "approver", "worker"},
 }
@@ -489,6 +517,8 @@ FORGERIES = {
     "the policy": "'policy', NULL",
     "a key without its signature": "'key:bert', 'L0'",
     "a level that a webhook has not": "'webhook:chat', 'L1'",
+    "somebody whom only a server logs in": "'web:bert', 'L0'",
+    "a passkey without its signature": "'passkey:bert', 'L0'",
     "its own, and the trail does not tell": "'db:' || session_user, 'L1'",
 }
 APPROVE = """

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from adjourn.views.call import pasted_line
+from adjourn.views.pasted import pasted_line
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_a_surface_shows_a_call_a_task_and_a_plan_without_the_command_line() -> 
     assert modules == "[]"
     assert "    $ ./deploy.sh" in text
     assert "Paused: 1 thing to settle  (task task-a)" in text
-    assert "Approve with: [approve ask-a]" in text
+    assert "Approve with: [approve ask-a --resume]" in text
     assert "  agent │ <b>trust me</b>" in text
     assert any(row.startswith("└─ ship") for row in text)
     assert len(page) == len(text)

@@ -54,6 +54,7 @@ VERBS = {
     "worker": "Take ready tasks and run them; a decision starts its task at once.",
     "setup": "Make adjourn known to a host that speaks MCP: claude or codex.",
     "delegate": "Let an agent decide for a task that it did not start.",
+    "serve": "Serve the HTTP API, the pages and MCP.",
     "mcp": "Serve MCP on stdin and stdout, for a parent agent.",
     "config": "Show what the built-in agent is set to, and by what.",
     "notify": "Say who is told of pauses, decisions and endings, and tell them.",

@@ -150,10 +150,12 @@ def standing(session: Session, scene: Scene, *, now: int) -> Sequence[Block]:
     from adjourn.views.task import task_blocks
 
     cut = session.cut(scene.task.id)
-    if sys.stdout.isatty():
-        return task_blocks(scene, session.commands, now=now, cut=cut)
-    clean = session.open_redactor().scene(scene)
-    blocks = task_blocks(clean, session.commands, now=now, cut=cut)
+    is_attended = has_worker(session.root, scene.task.spec.pool)
+    is_terminal = sys.stdout.isatty()
+    shown = scene if is_terminal else session.open_redactor().scene(scene)
+    blocks = task_blocks(shown, session.commands, now=now, cut=cut, has_worker=is_attended)
+    if is_terminal:
+        return blocks
     return change_text(lay_out(blocks, None), plainly)
 
 

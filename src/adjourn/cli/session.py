@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import cache
 from typing import TextIO
 
-from adjourn.cli.terminal import print_exactly, print_warning, printed, speak_utf8
+from adjourn.cli.terminal import fitted, print_exactly, print_warning, printed, speak_utf8
 from adjourn.controller.decisions import Decisions
 from adjourn.core.ask import Principal
 from adjourn.core.errors import AdjournError, Misuse, NotFound, NothingRecorded, StoreRefused
@@ -215,7 +215,8 @@ class Session:
 
     def cut(self, task_id: str) -> Cut:
         """Return how much of a task's values is shown, and how to see the rest."""
-        return cut_of(task_id, self.commands, shows_all=self.shows_all)
+        cut = cut_of(task_id, self.commands, shows_all=self.shows_all)
+        return fitted(cut) if not self.shows_all and sys.stdout.isatty() else cut
 
     # --- printing ---------------------------------------------------------------------------------
 

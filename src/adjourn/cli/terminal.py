@@ -11,12 +11,16 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-from adjourn.core.text.render import clipped, wrap
+import msgspec
+
+from adjourn.core.text.render import Cut, clipped, wrap
 from adjourn.system.poll import Poll
 from adjourn.views.block import CUSTOMARY_COLUMNS, Block, Line, change_text, lay_out
 from adjourn.views.block import wrap as wrap_blocks
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
+_OTHER_ROWS = 14  # that an ask takes beside what is cut: why, where, the agent's words, what to do
+_LEAST_ROWS = 8
 # The one place that turns a role into a colour; all other roles are plain here
 _COLOURS = {
     "strong": "1",
@@ -66,6 +70,15 @@ def columns_of(stream: TextIO | int) -> int | None:
         return None
 
 
+def fitted(cut: Cut) -> Cut:
+    """Return how much of a value is shown, with as many lines as the terminal has room for."""
+    try:
+        rows = os.get_terminal_size(sys.stdout.fileno()).lines
+    except (OSError, ValueError):
+        return cut
+    return msgspec.structs.replace(cut, lines=max(rows - _OTHER_ROWS, _LEAST_ROWS))
+
+
 def printed(blocks: Iterable[Block], stream: TextIO) -> str:
     """Return blocks as this stream takes them.
 
@@ -76,7 +89,7 @@ def printed(blocks: Iterable[Block], stream: TextIO) -> str:
     rows = lay_out(blocks, columns)
     if columns is not None:
         rows = wrap_blocks(change_text(rows, lambda text: _spelled(text, stream)), columns)
-    can_colour = stream is sys.stdout and stream.isatty()
+    can_colour = stream is sys.stdout and (stream.isatty() or bool(os.environ.get("FORCE_COLOR")))
     has_colour = can_colour and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return "\n".join(_coloured(row) if has_colour else row.text for row in rows)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # starting is a hot path: decisions need none of what these b
     from adjourn.ports.world import (
         Authoriser,
         Clock,
+        CopyTexts,
         FindRunner,
         Gate,
         NewId,
@@ -38,6 +39,7 @@ class Context:
         open_gate: "Callable[[], Gate]",
         authoriser: "Authoriser",
         signatures: "Signatures",
+        copy_texts: "CopyTexts | None" = None,
     ) -> None:
         self.store = store
         self.clock = clock  # shared by everybody who shares the store
@@ -45,6 +47,7 @@ class Context:
         self.find_runner = find_runner
         self.trust = Trust(authoriser, clock)
         self.signatures = signatures
+        self._copy_texts = copy_texts
         self._open_processes = open_processes
         self._open_gate = open_gate
 
@@ -62,7 +65,9 @@ class Context:
     def change(self) -> Generator[Transaction, None, None]:
         """Open a transaction: on disk when the block has ended, gone if the block raised."""
         with self.store.change() as rows:
-            yield Transaction(rows, now=self.clock(), new_id=self.new_id)
+            yield Transaction(
+                rows, now=self.clock(), new_id=self.new_id, copy_texts=self._copy_texts
+            )
 
     def find_unsettled(self) -> tuple[list[Run], list[Ask]]:
         """Return the runs whose supervisor is gone, and the open asks whose time is over."""

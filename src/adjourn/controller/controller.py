@@ -17,7 +17,7 @@ from adjourn.controller.transaction import call_asked_about
 from adjourn.core.ask import ApprovalAsk, Ask, AskReason, QuestionAsk, is_review
 from adjourn.core.call import COMMAND, Call
 from adjourn.core.errors import NotFound
-from adjourn.core.kept_documents import CHANGES, CLARIFICATION, NOT_MADE, ORIGINAL, WHY
+from adjourn.core.kept_documents import CHANGES, CLARIFICATION, COPIES, NOT_MADE, ORIGINAL, WHY
 from adjourn.core.scene import AskedTogether, Scene
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
@@ -141,6 +141,7 @@ class Controller:
                 all_calls=tuple(made),
                 not_made=frozenset((NOT_MADE.read(view, task_id) or ()) if made else ()),
                 why=_reasons(view, asks),
+                copies=_copies(view, asks),
                 clarification=_clarification(view, task, asks),
                 changes=noted.stat if noted and noted.run == task.runs else None,
             )
@@ -160,6 +161,7 @@ class Controller:
                 replaced=_replaced_calls(view, [ask]),
                 originals=_originals(view, [ask], calls),
                 why=_reasons(view, [ask]),
+                copies=_copies(view, [ask]),
             )
 
 
@@ -183,6 +185,14 @@ def _reasons(view: View, asks: Sequence[Ask]) -> dict[str, AskReason]:
         if isinstance(ask, ApprovalAsk)
     }
     return {ask_id: why for ask_id, why in found.items() if why}
+
+
+def _copies(view: View, asks: Sequence[Ask]) -> dict[str, dict[str, str | None]]:
+    """Return the kept texts of files, of open approvals and of those that they replace."""
+    approvals = [ask for ask in asks if isinstance(ask, ApprovalAsk) and ask.is_open]
+    ids = [name for ask in approvals for name in (ask.id, ask.replaces) if name]
+    found = {name: COPIES.of(name).read(view, approvals[0].task_id) for name in ids}
+    return {name: texts for name, texts in found.items() if texts}
 
 
 def _clarification(view: View, task: Task, asks: Sequence[Ask]) -> AskedTogether | None:

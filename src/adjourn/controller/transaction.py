@@ -57,7 +57,7 @@ from adjourn.ports.store import Change, View
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:  # starting is a hot path: decisions need none of what these bring along
-    from adjourn.ports.world import NewId
+    from adjourn.ports.world import CopyTexts, NewId
 
 ADJOURN = "adjourn"
 POLICY = "policy"
@@ -94,10 +94,13 @@ class ApprovalDetails(TypedDict, total=False):
 class Transaction:
     """One transaction of the store, at one moment."""
 
-    def __init__(self, rows: Change, *, now: int, new_id: "NewId") -> None:
+    def __init__(
+        self, rows: Change, *, now: int, new_id: "NewId", copy_texts: "CopyTexts | None" = None
+    ) -> None:
         self.rows = rows
         self.now = now
         self.new_id = new_id
+        self._copy_texts = copy_texts
 
     # --- writes -----------------------------------------------------------------------------------
 
@@ -465,6 +468,13 @@ class Transaction:
             remind_at=remind_at,
             **details,
         )
+        if self._copy_texts:
+            # Who only decides does without (bench start)
+            from adjourn.core.kept_documents import COPIES
+
+            asked = self.rows.call(task.id, call)
+            if texts := self._copy_texts(asked, task.spec.workspace):
+                COPIES.of(ask.id).keep(self.rows, task.id, texts)
         return ask, self._add_ask(task, ask)
 
     def open_question(

@@ -27,6 +27,7 @@ from adjourn.core.states import TaskState
 from adjourn.core.task import PauseReason, Run, RunState, Task, run_id
 from adjourn.core.text.render import spelled
 from adjourn.core.text.when import stamp
+from adjourn.core.trail.events import Happened, Sealed
 
 SCHEMA_VERSION: Literal[1] = 1
 
@@ -246,6 +247,44 @@ class RunDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Of a task of a plan: the plan, and the task's own id in it
     plan: str | None = None
     plan_task_id: str | None = None
+
+
+class TaskDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """A task as a list has it."""
+
+    task_id: str
+    state: TaskState
+    runner: str
+    argv: tuple[str, ...]
+    prompt: str | None
+    workspace: str
+    runs: int
+    session_id: str
+    parent_run_id: str | None
+    created_at: str
+    updated_at: str
+    message: str | None
+    calls_not_made: int
+
+
+class UnreadableDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list leaves out because it cannot be read."""
+
+    kind: str
+    name: str
+
+
+class EventDoc(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One event of the trail, and where it is sealed."""
+
+    place: int
+    task_id: str | msgspec.UnsetType = msgspec.UNSET
+    kind: str | msgspec.UnsetType = msgspec.UNSET
+    by: str | msgspec.UnsetType = msgspec.UNSET
+    at: str | msgspec.UnsetType = msgspec.UNSET
+    facts: dict[str, str | int | None] | msgspec.UnsetType = msgspec.UNSET
+    link: str | msgspec.UnsetType | None = msgspec.UNSET
+    seal: str
 
 
 class ItemDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -581,10 +620,26 @@ def failure(error: AdjournError) -> Failure:
     return Failure(error=_error(error))
 
 
-def unreadable_doc(left_out: Sequence[UnreadableRow]) -> dict[str, object]:
+def unreadable_docs(left_out: Sequence[UnreadableRow]) -> tuple[UnreadableDoc, ...]:
     """Describe what a list leaves out because it cannot be read; most often there is nothing."""
-    rows = [{"kind": error.kind, "name": spelled(error.name)} for error in left_out]
-    return {"unreadable": rows} if rows else {}
+    return tuple(UnreadableDoc(kind=error.kind, name=spelled(error.name)) for error in left_out)
+
+
+def event_doc(row: Sealed | Happened) -> EventDoc:
+    """Describe an event of the trail; of one that was pruned only its place and seals are left."""
+    seal, event = row.seal.hex(), row.event
+    if event is None:
+        link = row.link.hex() if isinstance(row, Sealed) and row.link else None
+        return EventDoc(place=row.place, link=link, seal=seal)
+    return EventDoc(
+        place=row.place,
+        task_id=event.task_id,
+        kind=event.kind,
+        by=event.by,
+        at=stamp(event.at),
+        facts=event.facts,
+        seal=seal,
+    )
 
 
 def _error(error: AdjournError) -> ErrorDoc:
@@ -617,20 +672,20 @@ def json_escape(char: str) -> str:
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
-def task_doc(task: Task, *, calls_not_made: int) -> dict[str, object]:
+def task_doc(task: Task, *, calls_not_made: int) -> TaskDoc:
     """Return a task as a list has it."""
-    return {
-        "task_id": task.id,
-        "state": task.state,
-        "runner": task.spec.runner,
-        "argv": [spelled(word) for word in task.spec.argv],
-        "prompt": task.spec.prompt,
-        "workspace": spelled(task.spec.workspace),
-        "runs": task.runs,
-        "session_id": task.session_id,
-        "parent_run_id": task.spec.parent_run,
-        "created_at": stamp(task.created_at),
-        "updated_at": stamp(task.updated_at),
-        "message": task.message,
-        "calls_not_made": calls_not_made,
-    }
+    return TaskDoc(
+        task_id=task.id,
+        state=task.state,
+        runner=task.spec.runner,
+        argv=tuple(spelled(word) for word in task.spec.argv),
+        prompt=task.spec.prompt,
+        workspace=spelled(task.spec.workspace),
+        runs=task.runs,
+        session_id=task.session_id,
+        parent_run_id=task.spec.parent_run,
+        created_at=stamp(task.created_at),
+        updated_at=stamp(task.updated_at),
+        message=task.message,
+        calls_not_made=calls_not_made,
+    )

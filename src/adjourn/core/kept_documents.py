@@ -146,6 +146,13 @@ EDITABLE = _raw("editable:")  # the schema of arguments that its process takes i
 # --- of an ask, or a run --------------------------------------------------------------------------
 
 WHY = _json("why:", AskReason)  # and an ask's id: why it is asked
+# And an ask's id: the texts of files that its call depends on or changes, as they were when it was
+# asked; None of a file that was not there
+COPIES: TaskDocument[dict[str, str | None]] = TaskDocument(
+    "copies:",
+    msgspec.json.encode,
+    lambda body: msgspec.json.decode(body, type=dict[str, str | None]),
+)
 SIGNED = _json("signed:", Signed)  # and an ask's id: the signature under its reply
 REPORT = _json("report:", Report)  # and a run's number: what an agent's run reported
 # And a run's number: the messages before its session, and all of them when it ended

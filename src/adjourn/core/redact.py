@@ -223,6 +223,10 @@ class Redactor:
             calls={number: self.call(call) for number, call in scene.calls.items()},
             replaced={ask_id: self.call(call) for ask_id, call in scene.replaced.items()},
             why={ask_id: self.copied(why) for ask_id, why in scene.why.items()},
+            copies={
+                ask_id: {path: self._optional(text) for path, text in texts.items()}
+                for ask_id, texts in scene.copies.items()
+            },
             originals={
                 number: self.body(scene.calls[number].tool, body)
                 for number, body in scene.originals.items()

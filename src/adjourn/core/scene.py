@@ -26,6 +26,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     waiting_on: tuple[str, ...] = ()
     replaced: dict[str, Call] = {}  # by the id of the ask that is there instead
     why: dict[str, AskReason] = {}  # by the id of the ask
+    # By the id of an open ask, or of one that it replaces: texts of files as they were at that time
+    copies: dict[str, dict[str, str | None]] = {}
     originals: dict[int, bytes] = {}  # of edited calls, by their numbers
     report: Report | None = None  # what the run of an agent says of itself
     all_calls: tuple[Call, ...] = ()  # of the task, without the commands that start its runs

@@ -17,6 +17,9 @@ from adjourn.ports.store import Change, View
 
 Clock = Callable[[], Milliseconds]
 NewId = Callable[[], str]
+# A call and the workspace of its task in; small texts of its files as they are now out, None of a
+# file that is not there
+CopyTexts = Callable[[Call, str], dict[str, str | None]]
 Observe = Callable[[Command], Surroundings]  # a command in; what it depends on, as it is now, out
 
 

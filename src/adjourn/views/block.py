@@ -291,7 +291,7 @@ def cut_of(task_id: str, commands: CommandWriter, *, shows_all: bool = False) ->
     """Return how much of a value is shown, with the command that shows the rest."""
     if shows_all:
         return WHOLE
-    return Cut(limit=_SHOWN, rest=commands("show", task_id, "--full"))
+    return Cut(limit=_SHOWN, rest=commands("show", Id(task_id), "--full"))
 
 
 def unattended_block(tasks: Sequence[Task], commands: CommandWriter) -> Line:

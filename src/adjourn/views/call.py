@@ -7,20 +7,22 @@ from adjourn.core.text.render import (
     WHOLE,
     Cut,
     argv_lines,
-    call_lines,
     clipped,
-    command_line,
     shortened,
     visible,
 )
 from adjourn.views.block import Block, Code, Fields, Span, line
+from adjourn.views.pasted import DIGITS, pasted_line
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # start-up is a hot path
+    from adjourn.views.file_change import Copies
 
 GIST = 500  # columns of a call in a list
 _SHORT = 8
 _INDENT = "    "
-_DIGITS = 8  # of a digest, for the eye
 _MOST_FILES = 6
-_LONGEST_LINE = 150  # two rows of a customary terminal
 
 
 def unique_name(find: Callable[[str], Collection[str]], identifier: str) -> str:
@@ -59,21 +61,24 @@ def unmade_blocks(calls: Sequence[Call]) -> list[Block]:
     ]
 
 
-def call_blocks(call: Call, *, cut: Cut) -> list[Block]:
+def call_blocks(call: Call, *, cut: Cut, copies: "Copies | None" = None) -> list[Block]:
     """Lay out a call with all that adjourn adds to it.
 
     Whole, word by word and with whole digests. For the eye, a command is one line that could be
-    pasted, wherever that line cannot mislead, and digests have 8 digits.
+    pasted, wherever that line cannot mislead, what a call writes into files is a difference to the
+    `copies` that are kept with its ask, and digests have 8 digits.
     """
     is_whole = cut == WHOLE
-    digest = call.digest[: 16 if is_whole else _DIGITS]
+    digest = call.digest[: 16 if is_whole else DIGITS]
+    fields: list[tuple[str, str]] = []
     if call.tool == COMMAND:
         command = command_of(call.body)
         files = command.files
-        head = line(f"  {call.tool_call_id} {call.tool}, sha256 {digest}")
+        blocks: list[Block] = [line(f"  {call.tool_call_id} {call.tool}, sha256 {digest}")]
         shown = None if is_whole else pasted_line(command.argv)
         code = [shown] if shown else argv_lines(command.argv, cut=cut)
-        fields = [("in", visible(command.cwd))]
+        blocks.append(Code(lines=tuple(code), indent=_INDENT))
+        fields.append(("in", visible(command.cwd)))
         fields += [
             ("with", f"{visible(name)}={shortened(value, cut=cut)}")
             for name, value in command.env.items()
@@ -81,37 +86,21 @@ def call_blocks(call: Call, *, cut: Cut) -> list[Block]:
     else:
         # Start-up is a hot path: `inbox` and `approve` of a command do without (bench/start.py)
         from adjourn.core.agent.calls import files_of
+        from adjourn.views.tool_call import tool_blocks
 
         files = files_of(call.body)
-        head = line(f"  {call.tool_call_id} sha256 {digest}")
-        code = call_lines(call.tool, arguments_of(call.body), cut=cut)
-        fields = []
+        blocks = tool_blocks(call, cut=cut, copies=copies or {}, indent=_INDENT)
     named = sorted(files.items())
     fields += [
         ("file", f"{visible(path)} {visible(seen if is_whole else _short_digest(seen))}")
         for path, seen in (named if is_whole else named[:_MOST_FILES])
     ]
     entries = tuple((name, Span(value, "code")) for name, value in fields)
-    blocks: list[Block] = [
-        head,
-        Code(lines=tuple(code), indent=_INDENT),
-        Fields(entries=entries, width=4, indent=_INDENT),
-    ]
+    blocks.append(Fields(entries=entries, width=4, indent=_INDENT))
     if not is_whole and len(named) > _MOST_FILES:
-        blocks.append(line(f"{_INDENT}… {len(named) - _MOST_FILES} more files; {cut.rest}"))
+        count = len(named) - _MOST_FILES
+        blocks.append(line(f"{_INDENT}… {count} more files. The rest: {cut.rest}"))
     return blocks
-
-
-def pasted_line(argv: Sequence[str]) -> str | None:
-    """Return a command as one line that could be pasted, or None where it could mislead.
-
-    It misleads where a shell would need more than plain quotes, where something looks like nothing
-    or like something else, and where it is too long to be read at once.
-    """
-    text = command_line(argv)
-    is_plain = all(word.isascii() and word.isprintable() and word.strip() == word for word in argv)
-    is_readable = is_plain and all(argv) and len(text) <= _LONGEST_LINE and "  " not in text
-    return f"$ {text}" if is_readable else None
 
 
 def _short_digest(seen: str) -> str:
@@ -120,4 +109,4 @@ def _short_digest(seen: str) -> str:
     if not colon or head:
         return seen
     digits, blank, remark = rest.partition(" ")
-    return f"{colon}{digits[:_DIGITS]}{blank}{remark}"
+    return f"{colon}{digits[:DIGITS]}{blank}{remark}"

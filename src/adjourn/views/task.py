@@ -26,7 +26,7 @@ from adjourn.core.edit.edit import difference
 from adjourn.core.policy.commands import steps_of
 from adjourn.core.policy.judgement import SAYS_NEVER
 from adjourn.core.policy.locations import uncovered
-from adjourn.core.policy.opening import unpinned
+from adjourn.core.policy.opening import differences, unpinned
 from adjourn.core.scene import Scene
 from adjourn.core.states import TaskState
 from adjourn.core.text.render import WHOLE, Cut, argv_lines, prose, shortened, visible
@@ -50,10 +50,10 @@ from adjourn.views.block import (
     state_role,
 )
 from adjourn.views.call import call_blocks, unmade_blocks, unmade_words
+from adjourn.views.file_change import difference_lines, role_of_line
 
 _INDENT = "  "
 _MARGIN = 4  # columns that an agent's words leave free
-_MOST_LINES = 40  # of what differs between two calls
 _NEVER_COVERED = (
     "files that its program opens itself",
     "directory contents",
@@ -110,25 +110,37 @@ def resume_hint(scene: Scene, commands: CommandWriter) -> str:
     return commands("show", *(scene.waiting_on[:1] or [task.id]))
 
 
-def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
-    """Lay out how to go on, one command for each possibility."""
-    task = scene.task
+def next_step(scene: Scene, commands: CommandWriter, *, has_worker: bool = False) -> list[Block]:
+    """Lay out how to go on by the shortest way, one command for each possibility.
+
+    Where a worker is alive for the task, a decision is all that it needs.
+    """
+    task, asks = scene.task, scene.open_asks
     match task.state:
         case TaskState.WAITING:
-            blocks = [
-                block
-                for ask in scene.open_asks
-                for block in settling_blocks(ask, commands, digest=_digest_if_edited(ask, scene))
-            ]
+            is_review_open = any(map(is_review, asks))
+            resumes = not has_worker and can_resume_at_once(scene)
+            blocks: list[Block] = []
+            covered = [ask for ask in asks if isinstance(ask, ApprovalAsk) and _is_covered(ask)]
+            if len(asks) > 1 and len(covered) == len(asks):
+                everything = commands("resume", Id(task.id), "--approve-all")
+                blocks.append(CommandBlock("Approve all:  ", everything))
+            for ask in asks:
+                digest = _digest_if_edited(ask, scene)
+                blocks += settling_blocks(ask, commands, digest=digest, resumes=resumes)
             blocks += [
                 CommandBlock("Look at it:   ", commands("show", Id(child)))
                 for child in scene.waiting_on
             ]
-            if blocks and not any(isinstance(ask, UncertainAsk) for ask in scene.open_asks):
-                # Once all is settled: with the plan where the task's own work is done
-                plan = task.spec.plan if any(map(is_review, scene.open_asks)) else None
-                then = ("execute", plan) if plan else ("resume", Id(task.id))
-                blocks.append(CommandBlock("Then:         ", commands(*then)))
+            if not blocks or any(isinstance(ask, UncertainAsk) for ask in asks):
+                return blocks
+            # Once all is settled: with the plan where the task's own work is done
+            if is_review_open and task.spec.plan:
+                blocks.append(CommandBlock("Then:         ", commands("execute", task.spec.plan)))
+            elif has_worker:
+                blocks.append(line("Then:         a worker goes on with it, by itself"))
+            elif not resumes:
+                blocks.append(CommandBlock("Then:         ", commands("resume", Id(task.id))))
             return blocks
         case TaskState.PAUSED:
             first: Block = (
@@ -137,6 +149,9 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
                 else line("It cannot be resumed: its agent had saved nothing yet.")
             )
             return [first, CommandBlock("Restart with: ", commands("restart", Id(task.id)))]
+        case TaskState.QUEUED if has_worker:
+            follow = commands("wait", Id(task.id))
+            return [line("A worker starts it, by itself."), CommandBlock("Wait with:    ", follow)]
         case TaskState.QUEUED:
             return [CommandBlock("Start with:   ", commands("resume", Id(task.id)))]
         case TaskState.RUNNING:
@@ -147,24 +162,46 @@ def next_step(scene: Scene, commands: CommandWriter) -> list[Block]:
             return []
 
 
-def settling_blocks(ask: Ask, commands: CommandWriter, *, digest: str | None = None) -> list[Block]:
-    """Lay out how one ask is settled; `digest` is that of an open call that was edited."""
+def can_resume_at_once(scene: Scene) -> bool:
+    """Return whether one command both settles the last open ask and goes on with the task."""
+    if len(scene.open_asks) != 1:
+        return False
+    ask = scene.open_asks[0]
+    # A review ends with its plan, and one of several approvals settles nothing
+    is_counted = isinstance(ask, ApprovalAsk) and ask.terms.is_counted
+    return not (is_counted or is_review(ask) or isinstance(ask, UncertainAsk))
+
+
+def _is_covered(ask: ApprovalAsk) -> bool:
+    """Return whether `--approve-all` approves it."""
+    terms = ask.terms
+    return not (terms.by_name or terms.override or terms.signed or terms.is_counted)
+
+
+def settling_blocks(
+    ask: Ask, commands: CommandWriter, *, digest: str | None = None, resumes: bool = False
+) -> list[Block]:
+    """Lay out how one ask is settled, and how its task goes on by the same command if it `resumes`.
+
+    `digest` is that of an open call that was edited.
+    """
+    on = ("--resume",) if resumes else ()
     match ask:
         case ApprovalAsk() if ask.terms.override:
-            overriding = commands("approve", Id(ask.id), "--override", "why it must run")
+            overriding = commands("approve", Id(ask.id), "--override", "why it must run", *on)
             return [
-                CommandBlock("Reject with:  ", commands("reject", Id(ask.id))),
+                CommandBlock("Reject with:  ", commands("reject", Id(ask.id), *on)),
                 CommandBlock("Or override:  ", overriding),
             ]
         case ApprovalAsk():
             # Of a call that somebody edited, an approval says which bytes it is for
             edited = ("--digest", digest[:_DIGITS]) if digest else ()
             return [
-                CommandBlock("Approve with: ", commands("approve", Id(ask.id), *edited)),
-                CommandBlock("Reject with:  ", commands("reject", Id(ask.id))),
+                CommandBlock("Approve with: ", commands("approve", Id(ask.id), *edited, *on)),
+                CommandBlock("Reject with:  ", commands("reject", Id(ask.id), *on)),
             ]
         case QuestionAsk():
-            answer = commands("answer", Id(ask.id), *_as_argument(_example(ask)))
+            answer = commands("answer", Id(ask.id), *on, *_as_argument(_example(ask)))
             return [CommandBlock("Answer with:  ", answer)]
         case UncertainAsk():
             call = f"{ask.task_id}.{ask.tool_call_id}"
@@ -214,7 +251,7 @@ def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
     call = scene.call_of(ask)
     if call is not None:
         blocks += _why_blocks(scene.why.get(ask.id, NO_REASON), cut=cut)
-        blocks += call_blocks(call, cut=cut)
+        blocks += call_blocks(call, cut=cut, copies=scene.copies.get(ask.id))
         original = scene.original_of(ask) if ask.is_open else None
         if original is not None:  # somebody edited it, and others still have to approve that
             blocks += edit_blocks(call, original, cut=cut)
@@ -222,6 +259,8 @@ def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
         case ApprovalAsk():
             blocks += lines(_details(ask, scene, now=now), indent=_INDENT)
             if ask.replaces:
+                replaced = Span(ask.replaces, "id")
+                blocks.append(line(f"{_INDENT}replaces ask ", replaced, ", which was withdrawn"))
                 blocks += _replaced_blocks(ask, scene, cut=cut)
             if ask.manifest:
                 blocks += [line(f"{_INDENT}in its own words:"), _words(ask.manifest, cut)]
@@ -264,10 +303,10 @@ def edit_blocks(call: Call, original: bytes, *, cut: Cut) -> list[Block]:
 
 def difference_blocks(changes: list[str], *, indent: str, cut: Cut) -> list[Block]:
     """Lay out the lines that two calls differ in, and say how many are left out."""
-    shown = changes if cut == WHOLE else changes[:_MOST_LINES]
-    blocks: list[Block] = [line(indent, Span(text, _role_of_change(text))) for text in shown]
+    shown = changes[: cut.lines]
+    blocks: list[Block] = [line(indent, Span(text, role_of_line(text))) for text in shown]
     if rest := len(changes) - len(shown):
-        blocks.append(line(f"{indent}… {rest:,} more lines; {cut.rest}"))
+        blocks.append(line(f"{indent}… {rest:,} more lines. The rest: {cut.rest}"))
     return blocks
 
 
@@ -309,16 +348,14 @@ def _details(ask: Ask, scene: Scene, *, now: int) -> Iterator[str]:
         yield f"expires {when}, at {stamp(end)}: expired is rejected"
     if ask.is_snoozed(now) and ask.snoozed_until is not None:
         yield f"snoozed until {stamp(ask.snoozed_until)}"
-    if isinstance(ask, ApprovalAsk) and ask.replaces:
-        if ask.prompt.startswith(LATER):
-            yield LATER
-        yield f"replaces ask {visible(ask.replaces)}, which was withdrawn"
+    if isinstance(ask, ApprovalAsk) and ask.replaces and ask.prompt.startswith(LATER):
+        yield LATER
 
 
 def _limits_of_approval(call: Call, *, workspace: str) -> Iterator[str]:
     """Say what an approval of a call does not hold fast."""
     arguments = arguments_of(call.body)
-    files = command_of(call.body).files if call.tool == COMMAND else files_of(call.body)
+    files = _files_of(call)
     if left := unpinned(files):
         yield (
             f"not pinned: {', '.join(map(visible, left))}: checked right before the start, then"
@@ -337,22 +374,37 @@ def _replaced_blocks(ask: ApprovalAsk, scene: Scene, *, cut: Cut) -> Iterable[Bl
     if old.tool != new.tool:
         return [line(f"    the tool was {visible(old.tool)}")]
     changes = difference(new.tool, old.body, new.body)
-    return difference_blocks(changes, indent="    ", cut=cut) or [
-        line("    the call is the same; its terms are stricter")
-    ]
+    words = [text for text in changes if not text.startswith("  file ")]
+    blocks = difference_blocks(words, indent="    ", cut=cut)
+    was, is_now = _files_of(old), _files_of(new)
+    texts = (scene.copies.get(ask.replaces or "", {}), scene.copies.get(ask.id, {}))
+    for path in sorted({*was, *is_now}):
+        if was.get(path) == is_now.get(path):
+            continue
+        shown = visible(path)
+        before, after = (each.get(path) for each in texts)
+        # Only what was hashed is called changed; all else says by itself what became of it
+        is_changed = all(each.get(path, "").startswith("sha256:") for each in (was, is_now))
+        if cut == WHOLE or not is_changed:
+            told = differences(
+                *({path: each[path]} if path in each else {} for each in (was, is_now))
+            )
+            blocks += lines([f"    file {prose(each)}" for each in told])
+        if before is not None and after is not None:
+            blocks.append(line(f"    {shown} changed:"))
+            blocks += difference_blocks(difference_lines(before, after), indent="    ", cut=cut)
+        elif is_changed:
+            blocks.append(line(f"    {shown} changed; no copy kept"))
+    return blocks or [line("    the call is the same; its terms are stricter")]
 
 
-def _role_of_change(text: str) -> Role:
-    match text[:2]:
-        case "+ ":
-            return "added"
-        case "- ":
-            return "removed"
-        case _:
-            return "plain"
+def _files_of(call: Call) -> dict[str, str]:
+    return command_of(call.body).files if call.tool == COMMAND else files_of(call.body)
 
 
-def task_blocks(scene: Scene, commands: CommandWriter, *, now: int, cut: Cut) -> list[Block]:
+def task_blocks(
+    scene: Scene, commands: CommandWriter, *, now: int, cut: Cut, has_worker: bool = False
+) -> list[Block]:
     """Lay out how a task stands, and what to do next."""
     task = scene.task
     blocks: list[Block] = []
@@ -375,7 +427,7 @@ def task_blocks(scene: Scene, commands: CommandWriter, *, now: int, cut: Cut) ->
         for ask in scene.open_asks:
             blocks += [BLANK, *ask_blocks(ask, scene, now=now, cut=cut)]
         blocks += [line("waits for task ", Span(child, "id")) for child in scene.waiting_on]
-    following = next_step(scene, commands)
+    following = next_step(scene, commands, has_worker=has_worker)
     return [*blocks, BLANK, *following] if following else blocks
 
 

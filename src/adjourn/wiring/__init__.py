@@ -34,6 +34,7 @@ from adjourn.wiring.authority import FileAuthoriser, FileSignatures
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:  # starting is a hot path
+    from adjourn.core.call import Call
     from adjourn.core.clarification import Left
     from adjourn.ports.world import Gate, Processes, Runner
     from adjourn.stores.postgres.store import PostgresStore
@@ -144,6 +145,7 @@ def open_context(root: str, *, as_worker: bool = False, for_asking: bool = False
             open_gate=lambda: _open_gate(root),
             authoriser=FileAuthoriser(root),
             signatures=FileSignatures(root),
+            copy_texts=_copy_texts,
         )
     with postgres_is_there():
         # Needs an optional package
@@ -159,6 +161,7 @@ def open_context(root: str, *, as_worker: bool = False, for_asking: bool = False
         open_gate=lambda: _open_gate(root),
         authoriser=DatabaseAuthoriser(root, store),
         signatures=FileSignatures(root),
+        copy_texts=_copy_texts,
     )
 
 
@@ -184,6 +187,13 @@ def name_of_store(root: str) -> str:
         return named(root)
     except AdjournError:  # its address cannot be read, or is not followed
         return root
+
+
+def _copy_texts(call: "Call", workspace: str) -> dict[str, str | None]:
+    # Most who open a store only decide
+    from adjourn.workspace.file_copies import copy_texts
+
+    return copy_texts(call, workspace)
 
 
 def _find_runner(name: str) -> "Runner":

@@ -23,7 +23,7 @@ from adjourn.wiring import living, open_sqlite
 from adjourn.wiring.controller import open_controller
 
 MOVED = f"{DATABASE}.moved"
-ROLES = ("adjourn_agent", "adjourn_approver", "adjourn_worker")
+ROLES = ("adjourn_agent", "adjourn_approver", "adjourn_worker", "adjourn_server")
 _FILES = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
 
 

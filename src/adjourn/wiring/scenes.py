@@ -36,7 +36,7 @@ from adjourn.views.task import (
     work_blocks,
 )
 from adjourn.views.workspace import workspace_blocks
-from adjourn.wiring import find_unattended, has_responses
+from adjourn.wiring import find_unattended, has_responses, has_worker
 from adjourn.wiring.runners import check_resumability
 from adjourn.workspace.git import changed_since, head_of
 
@@ -89,7 +89,8 @@ def task_page(
 ) -> list[Block]:
     """Lay out a task as `show` does: how it stands, what it is, what changed, what happened."""
     scene, now = whole.scene, controller.now()
-    blocks: list[Block] = task_blocks(scene, commands, now=now, cut=cut)
+    is_attended = has_worker(root, scene.task.spec.pool)
+    blocks = task_blocks(scene, commands, now=now, cut=cut, has_worker=is_attended)
     if stuck := find_unattended(root, [scene.task], now=now):
         blocks.append(unattended_block(stuck, commands))
     blocks.append(BLANK)

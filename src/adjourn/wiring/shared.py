@@ -33,6 +33,7 @@ SCOPES_OF = {
     "adjourn_agent": (Scope.REQUEST,),
     "adjourn_approver": (Scope.REQUEST, Scope.ANSWER, Scope.APPROVE),
     "adjourn_worker": (Scope.REQUEST, Scope.ADMIN),
+    "adjourn_server": (Scope.ADMIN,),  # beside those of an approver, which it is
 }
 """What each role is trusted with; what of that it can do is for the database to say."""
 _OTHERS = 0o077

@@ -155,7 +155,9 @@ def print_tasks(session: Session, *, states: tuple[TaskState, ...], limit: int) 
             listed.named.append(NamedRow(store=root, id=task.id))
             if session.wants_json:
                 document = task_doc(task, calls_not_made=unmade.get(task.id, 0))
-                listed.documents.append(document | {"store": name_of_store(root)})
+                listed.documents.append(
+                    msgspec.to_builtins(document) | {"store": name_of_store(root)}
+                )
         return listed
 
     results = read_each(all_roots(session), read)

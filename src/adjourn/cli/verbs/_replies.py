@@ -9,6 +9,7 @@ from adjourn.cli.session import Session
 from adjourn.controller.decisions import ENOUGH, Decisions, require_named
 from adjourn.controller.transaction import call_asked_about
 from adjourn.core.ask import ApprovalAsk, Ask, Reply, Verb
+from adjourn.core.call import COMMAND, Call
 from adjourn.core.errors import Misuse, NotFound, StoreProblem
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import WHOLE_ID, Task
@@ -177,30 +178,10 @@ def _print_settled(
         return  # the document is that of the task that goes on
     if session.wants_json:
         # Only JSON needs it (bench start)
-        from adjourn.core.documents import ask_doc
+        from adjourn.wiring.json_documents import recorded_doc
 
-        # Only JSON needs it (bench start)
-        from adjourn.core.kept_documents import ORIGINAL, WHY
-
-        # What a call was before it was edited; several are never edited at once
-        only = calls[0] if len(calls) == 1 else None
-        with decisions.store.read() as view:
-            original = ORIGINAL.read_of(view, only) if only else None
-            reasons = [WHY.of(ask.id).read(view, ask.task_id) for ask in settled]
-        docs = [
-            ask_doc(ask, call, original=original, why=why)
-            for ask, call, why in zip(settled, calls, reasons, strict=True)
-        ]
-        session.print_document(
-            {
-                "schema_version": 1,
-                "outcome": "recorded",
-                **({"store": name_of_store(session.root)} if session.is_elsewhere else {}),
-                "asks": docs,
-                "tasks": {task.id: task.state for task in tasks.values()},
-                "receipts": receipts,
-            }
-        )
+        store = name_of_store(session.root) if session.is_elsewhere else None
+        session.print_document(recorded_doc(decisions, settled, store=store))
         return
 
     by_ask = {receipt.ask: receipt for receipt in receipts}
@@ -217,13 +198,25 @@ def _print_settled(
             session.print(f"receipt {receipt.token} {receipt.level} by {visible(receipt.by)}")
         if (ask.state is AskState.APPROVED or ask.is_open) and call:
             session.print("what would run:" if ask.is_open else "what runs:")
-            session.show(call_blocks(call, cut=session.cut(call.task_id)))
+            copies = _kept_copies(decisions, ask, call)
+            session.show(call_blocks(call, cut=session.cut(call.task_id), copies=copies))
     if session.is_elsewhere:
         session.print(f"store: {prose(name_of_store(session.root))}")
     queued = {task.spec.pool for task in tasks.values() if task.state is TaskState.QUEUED}
     pools = {pool for pool in queued if has_worker(session.root, pool)}
     for task in tasks.values() if tells_next else ():
         session.print(_what_next(session, task, has_worker=task.spec.pool in pools))
+
+
+def _kept_copies(decisions: Decisions, ask: Ask, call: Call) -> dict[str, str | None] | None:
+    """Return the texts of files with which an agent's call was shown."""
+    if call.tool == COMMAND:
+        return None
+    # Only an agent's call needs it (bench start)
+    from adjourn.core.kept_documents import COPIES
+
+    with decisions.store.read() as view:
+        return COPIES.of(ask.id).read(view, ask.task_id)
 
 
 def _what_next(session: Session, task: Task, *, has_worker: bool) -> str:

@@ -4,11 +4,13 @@ import sys
 from collections.abc import Iterator
 
 import click
+import msgspec
 
 from adjourn.cli.options import SINCE, verb
 from adjourn.cli.session import Session
 from adjourn.cli.terminal import print_exactly
 from adjourn.core import exits
+from adjourn.core.documents import event_doc
 from adjourn.core.errors import UnreadableRow
 from adjourn.core.text.render import prose, visible
 from adjourn.core.text.when import stamp
@@ -149,7 +151,7 @@ def export(session: Session, *, task: str | None, form: str, since: int | None) 
         )
         if session.wants_json:
             session.print_document(
-                {"schema_version": 1, "events": [_document(row) for row in rows]}
+                {"schema_version": 1, "events": [event_doc(row) for row in rows]}
             )
         elif form == "csv":
             _write_csv(rows)
@@ -163,30 +165,13 @@ def _is_wanted(row: Sealed, *, only: str | None, since: int | None) -> bool:
     return only in {None, row.event.task_id} and (since is None or row.event.at >= since)
 
 
-def _document(row: Sealed) -> dict[str, object]:
-    event = row.event
-    if event is None:
-        return {
-            "place": row.place,
-            "link": row.link.hex() if row.link else None,
-            "seal": row.seal.hex(),
-        }
-    said = {
-        "task_id": event.task_id,
-        "kind": event.kind,
-        "by": event.by,
-        "at": stamp(event.at),
-        "facts": event.facts,
-    }
-    return {"place": row.place, **said, "seal": row.seal.hex()}
-
-
 def _write_lines(rows: Iterator[Sealed]) -> None:
     # Unlike our own, it can keep to ASCII: no byte of a line moves a cursor or ends the line
     import json
 
     for row in rows:
-        print_exactly(json.dumps(_document(row), separators=(",", ":")))
+        document = msgspec.to_builtins(event_doc(row))
+        print_exactly(json.dumps(document, separators=(",", ":")))
 
 
 def _write_csv(rows: Iterator[Sealed]) -> None:

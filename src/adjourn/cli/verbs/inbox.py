@@ -107,23 +107,15 @@ def command(session: Session, *, limit: int, after: str | None, **given: Unpack[
             return exits.COMPLETED
         if session.wants_json:
             # Only JSON needs them (bench start)
-            from adjourn.core.documents import ask_doc, unreadable_doc
-            from adjourn.core.kept_documents import WHY
-            from adjourn.views.paused import paused_doc, paused_tasks
+            from adjourn.wiring.json_documents import inbox_doc
 
-            docs = [
-                ask_doc(ask, readable_call(view, ask), why=WHY.of(ask.id).read(view, ask.task_id))
-                for ask in found[:limit]
-            ]
-            found_paused = paused_tasks(view, limit=limit)
-            document = {
-                "schema_version": 1,
-                "count": view.count_open_asks(),
-                "snoozed": asleep,
-                "asks": docs,
-                "paused": [paused_doc(each, session.commands) for each in found_paused],
-                **unreadable_doc(session.unreadable),
-            }
+            document = inbox_doc(
+                view,
+                found[:limit],
+                snoozed=asleep,
+                limit=limit,
+                commands=session.commands,
+            )
             session.print_document(document)
             return exits.COMPLETED
         redactor = session.redactor_of_text if found else None

@@ -4,17 +4,15 @@ import click
 
 from adjourn.cli.options import TASK_NAME, verb
 from adjourn.cli.session import Session
-from adjourn.controller.standing import report_of
 from adjourn.core.agent.calls import Spent
-from adjourn.core.call import command_of
-from adjourn.core.documents import RunDoc, run_doc
-from adjourn.core.task import Run, Task
+from adjourn.core.documents import RunDoc
+from adjourn.core.task import Run
 from adjourn.core.text.render import prose
 from adjourn.core.text.when import ago, span
 from adjourn.core.trail.durations import run_ends, time_spent, time_words
-from adjourn.ports.store import View
 from adjourn.views.agent import usage_words
 from adjourn.views.block import Table
+from adjourn.wiring.json_documents import runs_doc
 
 
 @verb("runs")
@@ -29,9 +27,9 @@ def command(session: Session, *, task: str) -> None:
             runs = [redactor.run(run) for run in runs]
         events = view.events(found.id)
         ends = run_ends(events)
-        docs = [_doc(view, found, run, ended_at=ends.get(run.number)) for run in runs]
+        document = runs_doc(view, found, runs)
     if session.wants_json:
-        session.print_document({"schema_version": 1, "runs": docs})
+        session.print_document(document)
         return
     if not runs:
         session.print(f"Task {found.id} has not run yet.")
@@ -40,16 +38,10 @@ def command(session: Session, *, task: str) -> None:
     head = ("RUN", "STATE", "STARTED", "TOOK", "EXIT", "RESUMABLE", "NOTE")
     rows = [
         _row(run, doc, ended=ends.get(run.number, moment), moment=moment)
-        for run, doc in zip(runs, docs, strict=True)
+        for run, doc in zip(runs, document.runs, strict=True)
     ]
     session.show([Table(head=head, rows=rows, state_column=1)])
     session.print(f"\nIn all: {time_words(time_spent(events), now=moment)}")
-
-
-def _doc(view: View, task: Task, run: Run, *, ended_at: int | None) -> RunDoc:
-    report = report_of(view, run) if task.spec.is_driven else None
-    workspace = command_of(view.call(task.id, run.call).body).cwd
-    return run_doc(task, run, workspace=workspace, report=report, ended_at=ended_at)
 
 
 def _row(run: Run, doc: RunDoc, *, ended: int, moment: int) -> tuple[str, ...]:

@@ -13,18 +13,19 @@ from adjourn.cli.terminal import print_exactly
 from adjourn.controller.controller import Controller
 from adjourn.core.agent.transcript import Message, Tally, Usage
 from adjourn.core.ask import Ask
-from adjourn.core.documents import ask_doc, manifest_of
 from adjourn.core.errors import Conflict
 from adjourn.core.task import Task
 from adjourn.core.text.render import prose
 from adjourn.views.block import BLANK, AgentWords
 from adjourn.views.task import (
     ask_blocks,
-    resume_hint,
+    can_resume_at_once,
     settled_blocks,
     settling_blocks,
 )
 from adjourn.views.transcript import transcript_blocks
+from adjourn.wiring import has_worker
+from adjourn.wiring.json_documents import shown_ask_doc, shown_task_doc
 from adjourn.wiring.scenes import gather_task, kept_transcript, task_page
 
 
@@ -76,17 +77,10 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
     whole = gather_task(
         controller, session.root, task, commands=commands, shows_all=session.shows_all
     )
-    scene, why = whole.scene, whole.refused_response
     if session.wants_json:
-        if why:
+        if why := whole.refused_response:
             session.warn(f"adjourn: the response file is not taken: {prose(why)}")
-        manifest = msgspec.structs.replace(
-            manifest_of(scene, hint=resume_hint(scene, commands)),
-            workspace=whole.workspace or msgspec.UNSET,
-            resumability=whole.resumability or msgspec.UNSET,
-            clarification=whole.clarification or msgspec.UNSET,
-        )
-        session.print_document(manifest)
+        session.print_document(shown_task_doc(whole, commands))
         return
 
     session.show(
@@ -104,20 +98,15 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
 def _print_ask(session: Session, controller: Controller, ask: Ask) -> None:
     scene = controller.scene_of(ask)
     if session.wants_json:
-        document = msgspec.to_builtins(
-            ask_doc(
-                ask,
-                scene.call_of(ask),
-                original=scene.original_of(ask),
-                why=scene.why.get(ask.id),
-            )
-        )
+        document = msgspec.to_builtins(shown_ask_doc(controller, ask))
         session.print_document({"schema_version": 1, **document})
         return
     cut = session.cut(ask.id)
     blocks = ask_blocks(ask, scene, now=controller.now(), cut=cut)
     if ask.is_open:
-        blocks += [BLANK, *settling_blocks(ask, session.commands)]
+        # The last open ask can go on with its task, unless a worker does so anyway
+        resumes = can_resume_at_once(scene) and not has_worker(session.root, scene.task.spec.pool)
+        blocks += [BLANK, *settling_blocks(ask, session.commands, resumes=resumes)]
     else:
         blocks += settled_blocks(msgspec.structs.replace(scene, asks=(ask,)), cut=cut)
     session.show(blocks)

@@ -5,7 +5,6 @@ import click
 from adjourn.cli.options import ASK_NAME, DURATION, MOMENT, verb
 from adjourn.cli.session import Session
 from adjourn.cli.verbs._replies import read_ids
-from adjourn.controller.transaction import call_asked_about
 from adjourn.core.ask import expiry_of
 from adjourn.core.errors import Misuse
 from adjourn.core.text.when import stamp
@@ -46,19 +45,9 @@ def command(
     snoozed = decisions.snooze(found, until=moment, by=by)
     if session.wants_json:
         # Only JSON needs it (bench start)
-        from adjourn.core.documents import ask_doc
-        from adjourn.core.kept_documents import WHY
+        from adjourn.wiring.json_documents import snoozed_doc
 
-        with decisions.store.read() as view:
-            docs = [
-                ask_doc(
-                    ask,
-                    call_asked_about(view, ask),
-                    why=WHY.of(ask.id).read(view, ask.task_id),
-                )
-                for ask in snoozed
-            ]
-        session.print_document({"schema_version": 1, "outcome": "recorded", "asks": docs})
+        session.print_document(snoozed_doc(decisions, snoozed))
         return 0
     for ask in snoozed:
         session.print(

@@ -99,7 +99,7 @@ def migrate(session: Session, *, source: str | None) -> None:
 
 @verb("roles")
 def roles(session: Session) -> None:
-    """Make the roles adjourn_agent, adjourn_approver and adjourn_worker in the database.
+    """Make the roles adjourn_agent, _approver, _worker and _server in the database.
 
     It holds each to what it may do.
     """
@@ -111,7 +111,7 @@ def roles(session: Session) -> None:
         session.print_document({"schema_version": 1, "roles": list(ROLES)})
         return
     session.print(
-        "Made the roles adjourn_agent, adjourn_approver and adjourn_worker."
+        "Made the roles adjourn_agent, adjourn_approver, adjourn_worker and adjourn_server."
         " Give each login one of them:"
     )
     session.print(

@@ -7,16 +7,15 @@ import click
 
 from adjourn.cli.options import verb
 from adjourn.cli.session import Session
-from adjourn.core.documents import task_doc, unreadable_doc
 from adjourn.core.errors import Misuse
-from adjourn.core.kept_documents import NOT_MADE
-from adjourn.core.states import ENDED, TaskState
+from adjourn.core.states import TaskState
 from adjourn.core.task import Task
 from adjourn.core.text.render import title
 from adjourn.core.text.when import ago
 from adjourn.views.block import BLANK, Table, unattended_block
 from adjourn.views.call import GIST, unique_name, unmade_words
 from adjourn.wiring import find_unattended
+from adjourn.wiring.json_documents import count_unmade, tasks_doc
 
 
 @verb("tasks")
@@ -58,24 +57,14 @@ def command(
         with decisions.store.read() as view:
             wanted = tuple(TaskState(state) for state in states)
             found = view.tasks(states=wanted, limit=limit, before=start)
-            unmade = {
-                task.id: len(NOT_MADE.read(view, task.id) or ())
-                for task in found
-                if task.spec.is_driven and task.state in ENDED
-            }
+            unmade = count_unmade(view, found)
             if not session.wants_json:
                 names = {
                     task.id: task.id if session.full_ids else unique_name(view.tasks_like, task.id)
                     for task in found
                 }
     if session.wants_json:
-        session.print_document(
-            {
-                "schema_version": 1,
-                "tasks": [task_doc(task, calls_not_made=unmade.get(task.id, 0)) for task in found],
-                **unreadable_doc(session.unreadable),
-            }
-        )
+        session.print_document(tasks_doc(found, unmade, session.unreadable))
         return
     if not (decisions and found):
         session.print_nothing_found("No tasks.")

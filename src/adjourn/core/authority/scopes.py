@@ -94,6 +94,8 @@ SCOPES = {
     "accept": Scope.ADMIN,
     "setup": Scope.ADMIN,
     "delegate": Scope.ADMIN,
+    "serve": Scope.ADMIN,
+    "tokens": Scope.ADMIN,
 }
 """Every verb that changes something; one that is not here nobody may use."""
 

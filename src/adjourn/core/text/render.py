@@ -15,13 +15,14 @@ MORE_MARK = "more │ "  # begins every row that continues the one above
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
-    """How many characters of a value are shown, and the command that shows the rest."""
+    """How many characters of a value, and lines of a text, are shown, and what shows the rest."""
 
     limit: int
     rest: str
+    lines: int = 40  # of a script, a file that is written, or a difference
 
 
-WHOLE = Cut(limit=1 << 62, rest="")
+WHOLE = Cut(limit=1 << 62, rest="", lines=1 << 62)
 
 
 # ── Calls ─────────────────────────────────────────────────────────────────────────────────────────
@@ -211,6 +212,8 @@ def _cells(char: str) -> int:
     # Slow to import, and seldom needed
     from unicodedata import category, east_asian_width
 
+    if char == "\ufe0f":  # many terminals make the sign before it two cells wide
+        return 1
     if category(char) in {"Mn", "Me"} or char == "\u200d":
         return 0
     return 2 if east_asian_width(char) in {"W", "F"} or "🇦" <= char <= "🇿" else 1
@@ -303,7 +306,7 @@ def _left_out(count: int, what: str, *, of: Json, cut: Cut) -> str:
     whole = of if isinstance(of, str) else _canonical(of)
     # Long enough that nobody finds two alike
     digest = sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return f"… {count:,} more {what}, sha256 {digest}; {cut.rest}"
+    return f"… {count:,} more {what}, sha256 {digest}. The rest: {cut.rest}"
 
 
 class _Piece(str):
@@ -464,6 +467,21 @@ _WITH_TONE = (
     r"\U0001f90c\U0001f90f\U0001f918-\U0001f91f\U0001f926\U0001f930-\U0001f939\U0001f9d1-\U0001f9dd\U0001faf0-\U0001faf8"
 )
 _JOINED = f"[{_PERSON}][{_TONE}]?(?:\u200d[{_BESIDE}][{_TONE}]?)+(?![\u200d\ufe0f])"
+# Signs that are a picture only with the selector behind them, and a plain sign without: ⚠️ and ⚠
+_PICTURED = (
+    r"\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u2199\u21a9\u21aa\u2328\u23cf\u23ed-\u23ef\u23f1\u23f2"
+    r"\u23f8-\u23fa\u25aa\u25ab\u25b6\u25c0\u25fb\u25fc\u2600-\u2604\u260e\u2611\u2618\u261d\u2620\u2622"
+    r"\u2623\u2626\u262a\u262e\u262f\u2638-\u263a\u2640\u2642\u265f\u2660\u2663\u2665\u2666\u2668\u267b"
+    r"\u267e\u2692\u2694-\u2697\u2699\u269b\u269c\u26a0\u26a7\u26b0\u26b1\u26c8\u26cf\u26d1\u26d3\u26e9"
+    r"\u26f0\u26f1\u26f4\u26f7-\u26f9\u2702\u2708\u2709\u270c\u270d\u270f\u2712\u2714\u2716\u271d\u2721"
+    r"\u2733\u2734\u2744\u2747\u2763\u2764\u27a1\u2934\u2935\u2b05-\u2b07\U0001f321\U0001f324-\U0001f32c"
+    r"\U0001f336\U0001f37d\U0001f396\U0001f397\U0001f399-\U0001f39b\U0001f39e\U0001f39f\U0001f3cb-\U0001f3ce"
+    r"\U0001f3d4-\U0001f3df\U0001f3f3\U0001f3f5\U0001f3f7\U0001f43f\U0001f441\U0001f4fd\U0001f549\U0001f54a"
+    r"\U0001f56f\U0001f570\U0001f573-\U0001f579\U0001f587\U0001f58a-\U0001f58d\U0001f590\U0001f5a5\U0001f5a8"
+    r"\U0001f5b1\U0001f5b2\U0001f5bc\U0001f5c2-\U0001f5c4\U0001f5d1-\U0001f5d3\U0001f5dc-\U0001f5de\U0001f5e1"
+    r"\U0001f5e3\U0001f5e8\U0001f5ef\U0001f5f3\U0001f5fa\U0001f6cb\U0001f6cd-\U0001f6cf\U0001f6e0-\U0001f6e5"
+    r"\U0001f6e9\U0001f6f0\U0001f6f3"
+)
 # Syllables of scripts with marks, each in the one order in which it can be written: no two of them
 # look alike. Not in these: a vowel sign after a vowel, two vowel signs, marks in another order.
 _CONSONANT = r"(?:[\u0915-\u0939]|[\u0915-\u0927\u092a-\u0930\u0932\u0935-\u0939]\u093c)"
@@ -545,6 +563,16 @@ def _worded(text: str, spellings: _Spellings) -> str:
     text = text.replace("\\u{", "\\u{5c}u{")
     if text.isascii():
         return text if text.isprintable() else text.translate(spellings)
+    # A selector that makes a picture of a sign is seen. It takes no part in what follows.
+    if "\ufe0f" in text:
+        pieces: list[str] = re.split(f"([{_PICTURED}]\ufe0f(?![\u200d\u20e3\ufe0f]))", text)
+        if len(pieces) > 1:
+            pieces[::2] = [_worded_piece(piece, spellings) for piece in pieces[::2]]
+            return "".join(pieces)
+    return _worded_piece(text, spellings)
+
+
+def _worded_piece(text: str, spellings: _Spellings) -> str:
     # Between people a joiner is seen: it makes one picture of them
     parts: list[str] = re.split(f"((?<!\u200d){_JOINED})", text) if "\u200d" in text else [text]
     parts[::2] = [

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from adjourn.stores.postgres.connection import Statement, Values
 from adjourn.stores.rows import statements_in
 
-SCHEMA = 5  # the version that these statements are about
+SCHEMA = 6  # the version that these statements are about
 _ROWS = "-- rows: "  # what a row has, column by column with its type
 # What each queue has a function of its own for
 _OF_A_QUEUE = ("enqueue", "dequeue", "hold", "fence")

@@ -1,11 +1,12 @@
--- Three roles for those who share a store, and what the database itself lets each of them do. `adjourn store roles` runs this, as the
+-- Four roles for those who share a store, and what the database itself lets each of them do. `adjourn store roles` runs this, as the
 -- owner of the schemas; then give each login one of them: GRANT adjourn_worker TO ci.
 --
 -- adjourn_agent     is inside a run: it reads, asks, and hears the answer. It decides nothing and starts nothing, whatever it says.
 -- adjourn_approver  decides: it settles asks, and queues what was decided. It runs nothing.
 -- adjourn_worker    starts and runs: it says what became of calls, opens asks, takes answers from files. It approves nothing that was asked.
+-- adjourn_server    is an approver that speaks for others: for people whom it has logged in itself, by browser, chat, link or token.
 --
--- Whoever has one of them speaks in the name of its own login, in asks, calls and the trail, and in that of no other.
+-- Whoever has one of the others speaks in the name of its own login, in asks, calls and the trail, and in that of no other.
 
 -- No login writes to a table: all writes go through the functions of schema_2.sql, which run as the owner and are granted one by one, and through
 -- the guards below, which look at each row and at the login. So no login locks a table or a row either, other than by such a function.
@@ -37,6 +38,9 @@ BEGIN
         EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA absurd REVOKE ALL ON TABLES FROM %I', owner, name);
         EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA absurd GRANT SELECT ON TABLES TO %I', owner, name);
     END LOOP;
+    IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'adjourn_server') THEN
+        CREATE ROLE adjourn_server NOLOGIN IN ROLE adjourn_approver;
+    END IF;
 END $$;
 
 -- --- functions ------------------------------------------------------------------------------------------------------------
@@ -93,7 +97,7 @@ SELECT adjourn.restrict(function_name, who) FROM (VALUES
     ('make_queue_functions', ''), ('check_queue', '')
 ) AS granted (function_name, who);
 -- What only reads runs as whoever calls it.
-GRANT EXECUTE ON FUNCTION adjourn.queue_of (text), adjourn.lease_end (text, uuid), adjourn.tasks_named (text[], text[])
+GRANT EXECUTE ON FUNCTION adjourn.queue_of (text), adjourn.lease_end (text, uuid), adjourn.tasks_named (text[], text[]), adjourn.field (bytea, text)
 TO adjourn_agent, adjourn_approver, adjourn_worker;
 
 -- --- rows -----------------------------------------------------------------------------------------------------------------
@@ -120,12 +124,13 @@ BEGIN
 END $$;
 
 -- Refuses a name that is not that of the login who speaks, nor one that is no login's: adjourn, the policy; of those who decide a key or a
--- webhook, and a file or an agent that speaks MCP through the login.
+-- webhook, of a server those whom it has logged in, and a file or an agent that speaks MCP through the login.
 CREATE OR REPLACE FUNCTION adjourn.require_own_name(name text, of_table oid) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF coalesce(
         name = 'db:' || session_user OR name IN ('adjourn', 'policy')
-        OR (name ~ '^(key|webhook):' AND adjourn.speaks_as('adjourn_approver'))
+        OR (name ~ '^(key|passkey|webhook):' AND adjourn.speaks_as('adjourn_approver'))
+        OR (name ~ '^(web|telegram|slack|token|link):' AND adjourn.speaks_as('adjourn_server'))
         OR (name ~ '^(agent|file):' AND NOT adjourn.is_agent_only()),
         false
     ) OR adjourn.may_write_any(of_table) THEN
@@ -175,8 +180,9 @@ BEGIN
     IF adjourn.may_write_any(of_table) THEN
         RETURN;
     END IF;
-    IF (ask.level = 'L1' AND (ask.settled_by NOT LIKE 'db:%' OR ask.settled_by IS NOT DISTINCT FROM adjourn.requester_of(ask.no >> 20)))
-        OR (ask.settled_by LIKE 'key:%' AND ask.level IS DISTINCT FROM 'L2') THEN
+    -- Whom a server logged in is worth no more than the server's own login
+    IF (ask.level = 'L1' AND (ask.settled_by !~ '^(db|web|telegram|slack|token):' OR 'db:' || session_user = adjourn.requester_of(ask.no >> 20)))
+        OR (ask.settled_by ~ '^(key|passkey):' AND ask.level IS DISTINCT FROM 'L2') THEN
         PERFORM adjourn.refuse('a decision by %s is not worth %s', ask.settled_by, ask.level);
     END IF;
 END $$;

@@ -120,7 +120,7 @@ def _engine_schema() -> str:
 
 
 def make_roles(db: PostgresConnection) -> None:
-    """Make the three roles, and the guards that hold them to what they may do.
+    """Make the roles, and the guards that hold them to what they may do.
 
     A second time changes nothing.
     """

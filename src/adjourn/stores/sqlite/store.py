@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import socket
     from threading import Event
 
-SCHEMA = 5
+SCHEMA = 6
 _OURS = 0x61646A6E  # "adjn"
 _PAGE = 8192
 _CHECKPOINT_PAGES = 64  # a short write-ahead log: whoever opens the store next reads all of it

@@ -1,0 +1,96 @@
+"""Errors as HTTP tells them: application/problem+json (RFC 9457), from the one tree of errors."""
+
+from http import HTTPStatus
+
+import msgspec
+from starlette.responses import Response
+
+from adjourn.core.documents import ItemDoc, failure
+from adjourn.core.errors import (
+    AdjournError,
+    Ambiguous,
+    CannotResume,
+    Conflict,
+    Misuse,
+    NotAllowed,
+    NotFound,
+    StoreProblem,
+    StoreRefused,
+)
+from adjourn.core.redact import Redactor
+
+PROBLEM = "application/problem+json"
+_RETRY = 2  # seconds
+
+# The first that fits an error counts
+_STATUSES: tuple[tuple[type[AdjournError], int], ...] = (
+    (Ambiguous, 409),
+    (NotFound, 404),
+    (Misuse, 422),
+    (Conflict, 409),
+    (CannotResume, 409),
+    (NotAllowed, 403),
+    (StoreRefused, 503),
+    (StoreProblem, 503),
+)
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What went wrong, why, and what helps."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    way_out: str | None = None
+    items: tuple[ItemDoc, ...] | msgspec.UnsetType = msgspec.UNSET  # of several replies
+
+
+class HttpRefusal(AdjournError):
+    """A request that HTTP itself has a status for."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        sentence: str,
+        *,
+        way_out: str = "",
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(sentence, way_out=way_out)
+        self.status = status
+        self.code = code
+        self.headers = headers or {}
+
+
+def status_of(error: AdjournError) -> int:
+    """Return the HTTP status that an error has."""
+    if isinstance(error, HttpRefusal):
+        return error.status
+    return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
+
+
+def problem_of(error: AdjournError) -> Problem:
+    """Describe an error, with the sentence and the way out that every surface shows."""
+    told = failure(error)
+    return Problem(
+        type=f"urn:adjourn:error:{error.code}",
+        title=error.code.replace("_", " "),
+        status=status_of(error),
+        detail=told.error.message,
+        code=error.code,
+        way_out=told.error.way_out,
+        items=told.items,
+    )
+
+
+def problem_response(error: AdjournError, redactor: Redactor | None = None) -> Response:
+    """Return the response that tells of an error; secrets are taken out."""
+    problem = problem_of(error)
+    document = redactor.document(problem) if redactor else problem
+    headers = dict(error.headers) if isinstance(error, HttpRefusal) else {}
+    if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(_RETRY)
+    return Response(msgspec.json.encode(document), problem.status, headers, PROBLEM)
