@@ -7,13 +7,18 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from adjourn.tui.app import TuiApp
 from adjourn.tui.arming import QUIET, SHOWN
+from adjourn.tui.dialogs import LineScreen
 from adjourn.tui.options import TuiOptions
+from adjourn.tui.row_list import RowList
 from adjourn.tui.text_pane import TextPane
 from adjourn.views.block import Commands
-from tests.e2e.shell import SECONDS, Shell
+from tests.e2e.shell import Shell
+
+SECONDS = 40
 
 
 class Person:
@@ -32,12 +37,21 @@ class Person:
     async def look(self) -> None:
         """Wait until all that is on the screen was there long enough, and no key came lately."""
         began = time.monotonic()
-        await self.until(lambda: time.monotonic() - began > max(QUIET, SHOWN) + 0.02)
+
+        def is_ready() -> bool:
+            now, screen = time.monotonic(), self.app.screen
+            shown = screen.shown_at if isinstance(screen, LineScreen) else self.pane.shown_at
+            return now - began > QUIET + 0.02 and (shown is None or now - shown > SHOWN + 0.02)
+
+        await self.until(is_ready, "nothing is ready")
 
     async def write(self, text: str) -> None:
         """Type a line in a dialog, and end it."""
-        await self.look()
-        await self.pilot.press(*text)
+        await self.until(
+            lambda: isinstance(self.app.screen, LineScreen) and bool(self.app.screen.query(Input)),
+            "no dialog",
+        )
+        self.app.screen.query_one(Input).insert_text_at_cursor(text)
         await self.look()
         await self.pilot.press("enter")
 
@@ -58,11 +72,30 @@ class Person:
         return "\n".join(strip.text.rstrip() for strip in strips).rstrip()
 
     async def see_whole(self) -> None:
-        """Wait until the pane shows an ask, and all of its rows were on the screen."""
+        """Wait until the pane shows something, and all of its rows were on the screen."""
         await self.until(lambda: self.app.page is not None, "no page")
+        await self.see_all()
+
+    async def see_all(self) -> None:
+        """Scroll a dialog until all of its rows were on the screen."""
+        await self.until(lambda: bool(self.pane.rows), "no text")
         while self.pane.shown_at is None:
             await self.pilot.press("pagedown")
             await self.pilot.pause(0.02)
+
+    async def shows_ask(self, ask_id: str) -> None:
+        """Wait until the pane shows an ask."""
+
+        def is_shown() -> bool:
+            page = self.app.page
+            return page is not None and page.ask is not None and page.ask.id == ask_id
+
+        await self.until(is_shown, f"{ask_id} is not shown")
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The keys of all rows."""
+        return self.app.query_one(RowList).keys
 
     @property
     def pane(self) -> TextPane:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 from textual import events
 from textual.app import App, ComposeResult, SuspendNotSupported
+from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES
@@ -49,6 +50,7 @@ from adjourn.tui.options import NARROWEST, STEP, WIDEST, TuiOptions
 from adjourn.tui.pages import (
     Output,
     Page,
+    ShortIds,
     ask_page,
     event_page,
     is_under_way,
@@ -76,6 +78,7 @@ _TWO_PANES = 100  # columns from which on the list and the whole are side by sid
 _SETTLED_PAUSE = 0.03  # seconds after the last key until the pane is read: rows are painted first
 _OUTPUT = 0.2  # seconds between two looks at what a run prints, while that is shown
 _AGES = 30.0  # seconds after which ages are painted again
+_ORDER = {"help": 1, "leave": 1, "new": 3, "filter": 3, "go": 3}  # in the row of keys
 _SETTLING = frozenset(
     {
         KeyAction.APPROVE,
@@ -121,6 +124,7 @@ class TuiApp(App[None]):
         self.mode = "inbox"
         self.page: Page | None = None  # what the pane shows
         self.page_key: RowKey | None = None
+        self._pinned: RowKey | None = None  # shown although another row is selected
         self.face = ""  # another side of the selected task: output, transcript, plan or page
         self._listings: dict[int, Listing] = {}
         self._rows: dict[str, Row] = {}
@@ -135,6 +139,7 @@ class TuiApp(App[None]):
         self._width = options.list
         self._output: Output | None = None
         self.command_log: list[str] = []
+        self.failure: Exception | None = None  # a defect of ours
         self.decided_here: set[str] = set()
         self._ask_keys, self._task_keys = Settling(self), Running(self)
 
@@ -162,12 +167,14 @@ class TuiApp(App[None]):
         """Bind the keys, follow the stores, and read the inbox."""
         self.theme = self._options.theme
         for key in self._options.table:
-            self._bindings.bind(
+            binding = Binding(
                 ",".join(key.keys),
                 f"press('{key.action}')",
                 key.word,
                 priority=key.action == "interrupt",
             )
+            for each in Binding.make_bindings([binding]):
+                self._bindings.key_to_bindings.setdefault(each.key, []).append(each)
         self._list.can_focus = self.pane.can_focus = False
         self._place_panes()
         loop = asyncio.get_running_loop()
@@ -192,6 +199,14 @@ class TuiApp(App[None]):
         """Show one pane or two, as the width allows."""
         del event
         self._place_panes()
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Leave, and hand a defect to whoever started us: Textual would print all values."""
+        if self.is_headless:
+            super()._handle_exception(error)
+            return
+        self.failure = self.failure or error
+        self.exit(return_code=1)
 
     async def on_event(self, event: events.Event) -> None:
         """Count every key and every button before anything is done for it."""
@@ -243,6 +258,8 @@ class TuiApp(App[None]):
                 is_there = self._has_one_pane
             if is_there and key.action not in {"wider", "narrower", "interrupt", "log"}:
                 found.append(key)
+        # What fits on the row is shown; help and the way out come before what is cut first
+        found.sort(key=lambda key: _ORDER.get(key.action, 2 if key.where == "task" else 0))
         spans: list[Span] = []
         for key in found:
             spans += [Span(key.keys[0], "strong"), Span(f" {key.word}  ")]
@@ -340,30 +357,25 @@ class TuiApp(App[None]):
                     keys.append(key)
         there = set(keys)
         self._marked = {key: None for key in self._marked if key in there}
-        before = self._list.selected
-        is_gone = self.page_key is not None and str(self.page_key) not in there
+        self._list.empty = self._empty_line()
         self._list.set_keys(keys)
         self._show_top()
-        if not keys:
-            self.page_key = self.page_key if is_gone else None
-            if not is_gone or (self.page_key and self.page_key.id in self.decided_here):
-                self.page = self.page_key = None
-                self.pane.show(self._empty_blocks())
-                self._show_keys()
-            elif before:
+        if keys:
+            if self.page_key is None:
                 self._request_page(at_once=True)
-        elif self.page_key is None:
-            self._request_page(at_once=True)
+        elif not self._pinned and not self._page_is_settled_elsewhere():
+            self.page = self.page_key = None
+            self.pane.show(())
+            self._show_keys()
 
-    def _empty_blocks(self) -> list[Block]:
+    def _empty_line(self) -> Line:
         nothing = {
             "inbox": "Nothing waits for you.",
             "tasks": "No tasks.",
             "rules": "There are no always-allow rules.",
             "audit": "Nothing has happened.",
         }
-        text = "No row has these words." if self._filter else nothing[self.mode]
-        return [line(text), BLANK, line(Span("n new task   : go to   ? help   q quit", "muted"))]
+        return line(f"  {'No row has these words.' if self._filter else nothing[self.mode]}")
 
     async def on_row_list_missing(self, event: RowList.Missing) -> None:
         """Read the page of asks that the list has come to."""
@@ -385,6 +397,8 @@ class TuiApp(App[None]):
         selected = self._list.selected
         if self.page_key and selected != str(self.page_key) and self._page_is_settled_elsewhere():
             return  # whoever looked at it sees what became of it; the next key goes on
+        if self._pinned:
+            return  # the rows changed, not the person's mind
         self.face = ""
         self._request_page()
 
@@ -393,9 +407,11 @@ class TuiApp(App[None]):
         key = self.page_key
         if key is None or key.kind != "ask" or key.id in self.decided_here:
             return False
-        if str(key) in self._list.keys:
-            return False
-        self._request_page(at_once=True, key=key)
+        listing = self._listings.get(key.store)
+        if listing is None or (key.kind, key.id) in listing.keys:
+            return False  # a filter hides it, or another list is shown
+        self._pinned = key
+        self._request_page(at_once=True)
         return True
 
     def on_row_list_opened(self) -> None:
@@ -404,29 +420,32 @@ class TuiApp(App[None]):
 
     # --- the text ---------------------------------------------------------------------------------
 
-    def _request_page(self, *, at_once: bool = False, key: RowKey | None = None) -> None:
-        """Read what is selected, or a key; of several requests only the last is read."""
+    def _request_page(self, *, at_once: bool = False) -> None:
+        """Read what is pinned or selected; of several requests only the last is read."""
         if self._pending_page:
             self._pending_page.cancel()
         loop = asyncio.get_running_loop()
         delay = 0.0 if at_once else _SETTLED_PAUSE
-        self._pending_page = loop.call_later(delay, lambda: self.spawn(self._read_page(key)))
+        self._pending_page = loop.call_later(delay, lambda: self.spawn(self._read_page()))
 
-    async def _read_page(self, key: RowKey | None) -> None:
+    @property
+    def _wanted_key(self) -> RowKey | None:
         selected = self._list.selected
-        if key is None:
-            if selected is None and (self.page_key is None or self.page_key.kind != "ask"):
-                return
-            key = parsed_key(selected) if selected else self.page_key
+        return self._pinned or (parsed_key(selected) if selected else None)
+
+    async def _read_page(self) -> None:
+        key = self._wanted_key
         if key is None:
             return
         face, before = self.face, self.page_key
         try:
             page = await self._in_store(key.store, self._page_reader(key, face))
         except AdjournError as error:
-            page = Page(blocks=lines([prose(error.sentence), f"try: {prose(error.way_out)}"]))
-        if face != self.face or (self._list.selected != selected and before != key):
-            return
+            told = lines([prose(error.sentence), f"try: {prose(error.way_out)}"])
+            is_same = self.page is not None and before == key
+            page = Page(blocks=told, task=self.page.task if self.page and is_same else None)
+        if face != self.face or key != self._wanted_key:
+            return  # somebody has gone on
         if before != key or face == "":
             self._output = None
         self.page, self.page_key = page, key
@@ -437,13 +456,14 @@ class TuiApp(App[None]):
         self._show_keys()
 
     def _page_reader(self, key: RowKey, face: str) -> Callable[[Controller], Page]:
-        root, commands = self._stores[key.store].root, self._commands[key.store]
+        root, whole_commands = self._stores[key.store].root, self._commands[key.store]
         columns = self.pane.size.width
         row = self._rows.get(str(key))
         task_id = row.task_id if row else key.id
         by = self.principal
 
         def read(controller: Controller) -> Page:
+            commands = ShortIds(whole_commands, controller.store)
             match key.kind, face:
                 case "rule", _:
                     return rule_page(controller, key.id, commands=commands)
@@ -508,20 +528,21 @@ class TuiApp(App[None]):
     def _step(self, rows: int) -> None:
         if self._has_one_pane and self._is_open:
             self.pane.scroll_relative(y=rows, animate=False)
-        elif self._list.selected is not None and self._shows_what_left():
-            self.face = ""
+        elif self._list.selected is not None and self._pinned:
+            self.face, self._pinned = "", None
             self._request_page()  # the cursor is on the next already
         else:
-            self._list.move_to(self._list.cursor + rows)
+            self._move_to(self._list.cursor + rows)
 
-    def _shows_what_left(self) -> bool:
-        return self.page_key is not None and str(self.page_key) != self._list.selected
+    def _move_to(self, number: int) -> None:
+        self._pinned = None
+        self._list.move_to(number)
 
     def _press_first(self) -> None:
-        self._list.move_to(0)
+        self._move_to(0)
 
     def _press_last(self) -> None:
-        self._list.move_to(len(self._list.keys) - 1)
+        self._move_to(len(self._list.keys) - 1)
 
     def _press_page_down(self) -> None:
         self._turn_page(1)
@@ -534,7 +555,7 @@ class TuiApp(App[None]):
             rows = pages * max(self.pane.size.height - 1, 1)
             self.pane.scroll_relative(y=rows, animate=False)
         else:
-            self._list.move_to(self._list.cursor + pages * max(self._list.size.height - 1, 1))
+            self._move_to(self._list.cursor + pages * max(self._list.size.height - 1, 1))
 
     def _press_open(self) -> None:
         self._is_open = True
@@ -604,8 +625,9 @@ class TuiApp(App[None]):
             await self._go_to_id(name)
 
     def _set_mode(self, mode: str) -> None:
-        self.mode, self.face, self._filter = mode, "", ()
+        self.mode, self.face, self._filter, self._pinned = mode, "", (), None
         self._listings.clear()
+        self._list.set_keys(())
         self._marked.clear()
         self.page = self.page_key = None
         self._is_open = False
@@ -647,7 +669,7 @@ class TuiApp(App[None]):
             self._output = None
             self._is_open = True
             self._place_panes()
-            self._request_page(at_once=True, key=self.page_key)
+            self._request_page(at_once=True)
 
     def _press_mark(self) -> None:
         selected = self._list.selected
@@ -716,12 +738,13 @@ class TuiApp(App[None]):
         except SuspendNotSupported:  # a screen without a terminal
             return edit()
 
-    def show_key(self, key: RowKey) -> None:
+    def show_key(self, key: RowKey, *, face: str = "") -> None:
         """Show something in the pane that need not be selected."""
-        self.face = ""
+        self.face, self._pinned = face, key
+        self._output = None
         self._is_open = True
         self._place_panes()
-        self._request_page(at_once=True, key=key)
+        self._request_page(at_once=True)
 
     def quit(self) -> None:
         """Leave. What runs goes on."""

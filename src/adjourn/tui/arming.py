@@ -34,7 +34,7 @@ class Arming:
         `shown_at` is when the last part of the text came on the screen, None if some never did.
         """
         if shown_at is None:
-            return "Not all of it was on the screen yet: scroll down to its end first."
+            return "Not all of it was on the screen yet: PgDn shows the rest."
         if now - shown_at < SHOWN:
             return "It came on the screen only now: look at it, then press the key again."
         if self._last - self._before_last < QUIET:

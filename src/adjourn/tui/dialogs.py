@@ -147,7 +147,7 @@ class LineScreen(ModalScreen[str | None]):
         self._check = check
         self._pane = TextPane()
         self._hint = TextRow()
-        self._shown_at = float("inf")
+        self.shown_at = float("inf")  # when it took keys for the first time
 
     def compose(self) -> ComposeResult:
         """Put what is asked above the line."""
@@ -165,12 +165,12 @@ class LineScreen(ModalScreen[str | None]):
     def _show(self) -> None:
         self._pane.show(self._blocks)
         self._pane.styles.height = max(1, min(len(self._pane.rows), self.size.height - 8))
-        self._shown_at = time.monotonic()
+        self.shown_at = time.monotonic()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Take the line, unless it was typed before anybody could read what it is for."""
         event.stop()
-        if time.monotonic() - self._shown_at < SHOWN:
+        if time.monotonic() - self.shown_at < SHOWN:
             self._hint.show("The keys came before the question: press Enter again.")
             return
         why = self._check(event.value) if self._check else None

@@ -25,7 +25,7 @@ PAGE = 200  # asks that are read at a time
 _LATER = 60_000  # milliseconds: what was just decided is listed, too
 _MOST_TASKS = 200  # paused or left queued, below the asks
 _MOST_EVENTS = 1_000
-_WHEN, _STORE = 9, 14  # columns
+_WORD, _WHEN, _STORE = 9, 5, 14  # columns
 
 
 class RowKey(msgspec.Struct, frozen=True):
@@ -168,11 +168,11 @@ def drawn_row(row: Row, *, columns: int, now: Milliseconds, store: str, is_marke
     """Lay a row out for so many columns: a mark, the state, the age, the store, and what it is."""
     head = (
         Span("* " if is_marked else "  ", "strong"),
-        Span(fit(row.word, columns=_WHEN), state_role(row.word)),
+        Span(fit(row.word, columns=_WORD), state_role(row.word)),
         Span(" "),
-        Span(fit(ago(row.at, now=now), columns=_WHEN), "muted"),
+        Span(fit(ago(row.at, now=now).split(" ")[0], columns=_WHEN), "muted"),
         Span(" "),
         *((Span(fit(store, columns=_STORE)), Span(" ")) if store else ()),
     )
-    used = 2 + _WHEN + 1 + _WHEN + 1 + (_STORE + 1 if store else 0)
+    used = 2 + _WORD + 1 + _WHEN + 1 + (_STORE + 1 if store else 0)
     return line(*head, Span(clipped(row.what, columns=max(columns - used, 4))))

@@ -111,7 +111,6 @@ def start_work(controller: Controller, root: str, new: NewWork, *, by: Principal
     """Start what was typed, here, under a supervisor that outlives this TUI."""
     if new.work is None:
         assert new.plan is not None  # noqa: S101 -- one of the two is there
-        controller.decisions.authorise(by, "execute")
         executor = subprocess.Popen(
             own_python("execute", new.plan, "--store", root, "--output", "json"),
             stdin=subprocess.DEVNULL,

@@ -17,6 +17,7 @@ from adjourn.core.states import TaskState
 from adjourn.core.task import Task, run_id
 from adjourn.core.text.render import WHOLE, block, prose
 from adjourn.core.text.when import ago, stamp
+from adjourn.ports.store import Store
 from adjourn.system.files import open_plain, run_directory
 from adjourn.system.machine import now as this_moment
 from adjourn.views.agent import resumability_blocks
@@ -25,6 +26,7 @@ from adjourn.views.block import (
     BLANK,
     Block,
     CommandWriter,
+    Id,
     Line,
     Span,
     cut_of,
@@ -32,6 +34,7 @@ from adjourn.views.block import (
     line,
     lines,
 )
+from adjourn.views.call import unique_name
 from adjourn.views.plan import graph_block, standing_blocks
 from adjourn.views.task import ask_blocks, settled_blocks, settling_blocks, work_blocks
 from adjourn.views.transcript import transcript_blocks
@@ -58,6 +61,24 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     digest: str | None = None  # of the call that is shown: nothing else is approved
     task: Task | None = None
     plan: str | None = None  # the path of the task's plan
+
+
+class ShortIds:
+    """Writes commands with the beginnings of ids that name nothing else in a store."""
+
+    def __init__(self, commands: CommandWriter, store: Store) -> None:
+        self._commands = commands
+        self._store = store
+
+    def __call__(self, *words: str) -> str:
+        """Return a command, ready to paste."""
+        return self._commands(*(self._name(w) if isinstance(w, Id) else w for w in words))
+
+    def _name(self, identifier: str) -> str:
+        with self._store.read() as view:
+            return unique_name(
+                lambda text: {*view.tasks_like(text), *view.asks_like(text)}, identifier
+            )
 
 
 def ask_page(
@@ -96,7 +117,8 @@ def ask_page(
 
     task = scene.task
     blocks += [BLANK, line(Span("task ", "strong"), Span(task.id), f"  {task.state}")]
-    blocks += work_blocks(scene, cut=cut_of(task.id, commands))
+    if task.spec.is_driven:  # the call of any other is all that it does, and stands above
+        blocks += work_blocks(scene, cut=cut_of(task.id, commands))
     if since := workspace_since(controller, scene):
         blocks += [BLANK, *workspace_blocks(since)]
     if resumability := resumability_of(controller, task, commands=commands):
@@ -186,7 +208,8 @@ class Output:
         self._decoders = {
             name: getincrementaldecoder("utf-8")("surrogateescape") for name in self._offsets
         }
-        self._rows.append(line(Span(f"run {self._run}", "muted")))
+        if self._run:
+            self._rows.append(line(Span(f"run {self._run}", "muted")))
 
     @property
     def blocks(self) -> list[Block]:

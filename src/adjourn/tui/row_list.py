@@ -43,6 +43,7 @@ class RowList(ScrollView, can_focus=True):
         self._keys: Sequence[str] = ()
         self._cursor = 0
         self._missing: list[str] = []
+        self.empty = line()  # what stands where there is no row
 
     @property
     def keys(self) -> Sequence[str]:
@@ -103,6 +104,8 @@ class RowList(ScrollView, can_focus=True):
         """Draw one row; what has to be read first is asked for once."""
         number = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
+        if not self._keys and y == 0:
+            return strip_of(self.empty, self.rich_style).adjust_cell_length(width, self.rich_style)
         if not 0 <= number < len(self._keys):
             return Strip.blank(width, self.rich_style)
         row = self._draw(self._keys[number], width)

@@ -63,7 +63,8 @@ class Running:
         own = await surface.done(at, go_on)
         if own is not None:
             self.own, self._store = own, at
-            surface.note(at, (verb, Id(task.id)), "It goes on; o shows its output.")
+            surface.note(at, (verb, Id(task.id)), "It goes on. Ctrl+C pauses it.")
+            surface.show_key(RowKey(at, "task", task.id), face="output")
 
     def press_restart(self) -> None:
         """Run the task in the pane again from nothing, if the person says yes."""
@@ -113,8 +114,9 @@ class Running:
     async def _start(self) -> None:
         surface = self._surface
         asked = [
-            line(f"Start in {visible(os.getcwd())} what `adjourn` would start:"),
+            line("Start here what `adjourn` would start:"),
             line("  run -- COMMAND    run --runner NAME PROMPT    execute PLAN"),
+            line(f"  in {visible(os.getcwd())}"),
         ]
 
         def check(text: str) -> str | None:
@@ -137,6 +139,8 @@ class Running:
         if own is not None:
             self.own, self._store = own, 0
             surface.note(0, new.words, "Started. Ctrl+C pauses it.")
+            if own.task_id:
+                surface.show_key(RowKey(0, "task", own.task_id), face="output")
 
     # --- Ctrl+C -----------------------------------------------------------------------------------
 

@@ -106,7 +106,7 @@ class Settling:
         if reason is None:
             return
         reply = Reply(ask_id=ask.id, verb=Verb.REJECT, text=reason or None)
-        said = ("--", reason) if reason else ()
+        said = ("--reason", reason) if reason else ()
         await self._decide(key.store, [reply], [("reject", Id(ask.id), *said)])
 
     async def _answer(self, ask: Ask, page: Page, key: RowKey) -> None:

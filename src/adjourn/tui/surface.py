@@ -96,8 +96,8 @@ class Surface(Protocol):
         """Leave the terminal to an editor for as long as it runs."""
         ...
 
-    def show_key(self, key: RowKey) -> None:
-        """Show something in the pane that need not be selected."""
+    def show_key(self, key: RowKey, *, face: str = "") -> None:
+        """Show something in the pane that need not be selected, or another face of it."""
         ...
 
     def quit(self) -> None:

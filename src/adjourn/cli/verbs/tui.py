@@ -53,9 +53,13 @@ def command(context: click.Context, session: Session, *, everywhere: bool, plain
         ) from None
     from adjourn.tui.options import read_tui_options  # of the extra
 
+    for name in ("COLUMNS", "LINES"):  # Textual would believe them more than the terminal
+        os.environ.pop(name, None)
     options = read_tui_options(TuiApp.theme_names())
     app = TuiApp(roots, commands_for=session.commands_for, options=options)
     app.run()
+    if app.failure:
+        raise app.failure
     return app.return_code or exits.COMPLETED
 
 
