@@ -133,9 +133,9 @@ def at_tui(
     asyncio.run(run())
 
 
-def approvals(shell: Shell, count: int) -> list[dict[str, Any]]:
+def approvals(shell: Shell, count: int, *, first: int = 0) -> list[dict[str, Any]]:
     """Return asks for approvals of commands that are told apart by their last word."""
     return [
         shell.json("run", "--pause-on-approval", "--", "echo", f"number-{at}", expect=10)["asks"][0]
-        for at in range(count)
+        for at in range(first, first + count)
     ]

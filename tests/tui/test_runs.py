@@ -4,30 +4,25 @@ import pytest
 
 from tests.e2e.shell import Shell, until
 from tests.e2e.terminal import CTRL_C, Terminal
+from tests.tui.keyboard import Keyboard
 
 SLOW = "trap 'echo saved; exit 90' INT; echo began; while :; do sleep 0.1; done"
 STUBBORN = "trap '' INT; echo began; while :; do sleep 0.1; done"
 
 
-class Tui:
+class Tui(Keyboard):
     """A TUI at a pty, and whoever types there."""
 
     def __init__(self, shell: Shell, person: Terminal) -> None:
+        super().__init__(person)
         self.shell = shell
-        self.person = person
 
-    def press(self, keys: bytes) -> None:
-        """Press a key when the keyboard was silent for long enough."""
-        self.person.listen(0.45)
-        self.person.type(keys)
-
-    def write(self, key: bytes, title: str, text: str) -> None:
+    def write(self, key: bytes, title: str, text: str, then: str) -> None:
         """Open a dialog, write a line, and end it."""
-        self.press(key)
-        self.person.shows(title)
-        self.person.type(text.encode())
+        self.press_until(key, title)
+        self.press(text.encode())
         self.person.shows(text[-20:])
-        self.press(b"\r")
+        self.press_until(b"\r", then)
 
     def task(self) -> str:
         """Return the newest task."""
@@ -52,8 +47,12 @@ def test_ctrl_c_pauses_the_run_that_was_started_here_and_then_quits(shell: Shell
     with at(shell) as person:
         tui = Tui(shell, person)
         person.shows("echo other")
-        tui.write(b"n", "what `adjourn` would start", "./script.sh")
-        person.shows("Started. Ctrl+C pauses it.  adjourn run -- ./script.sh")
+        tui.write(
+            b"n",
+            "what `adjourn` would start",
+            "./script.sh",
+            "Started. Ctrl+C pauses it.  adjourn run -- ./script.sh",
+        )
         task = tui.task()
         until(lambda: shell.state(task) == "running", what="it runs")
         until(lambda: "began" in shell.adjourn("logs", task, expect=None).out, what="it has begun")
@@ -64,26 +63,19 @@ def test_ctrl_c_pauses_the_run_that_was_started_here_and_then_quits(shell: Shell
         run = shell.runs(task)[-1]
         assert (run["state"], run["pause_reason"]) == ("paused", "user_interrupt")
         # It is in the inbox now; u goes on with it, and its output follows
-        tui.press(b"G")
-        person.shows("Paused. Resume with:")
-        tui.press(b"u")
-        person.shows("It goes on. Ctrl+C pauses it.")
+        tui.press_until(b"G", "Paused. Resume with:")
+        tui.press_until(b"u", "It goes on. Ctrl+C pauses it.")
         person.shows("run 2")
         person.shows("out │ began")
-        tui.press(b"o")
-        person.shows("out │ began")
+        tui.press_until(b"o", "out │ began")
         tui.press(CTRL_C)
         person.shows("Paused. Ctrl+C again to quit.")
         # R asks first, and begins again from nothing
-        tui.press(b"\x1b")
-        person.shows("Paused. Resume with:")
-        tui.press(b"R")
-        person.shows("Restart it from nothing?")
+        tui.press_until(b"\x1b", "Paused. Resume with:")
+        tui.press_until(b"R", "Restart it from nothing?")
         tui.press(b"n")
-        tui.press(b"R")
-        person.shows("Restart it from nothing?")
-        tui.press(b"y")
-        person.shows("It goes on. Ctrl+C pauses it.")
+        tui.press_until(b"R", "Restart it from nothing?")
+        tui.press_until(b"y", "It goes on. Ctrl+C pauses it.")
         until(lambda: shell.state(task) == "running", what="it runs again")
         until(
             lambda: "began" in shell.adjourn("logs", task, expect=None).out,
@@ -106,21 +98,17 @@ def test_a_second_ctrl_c_kills_what_does_not_leave(shell: Shell) -> None:
     with at(shell, columns=80, rows=24) as person:
         tui = Tui(shell, person)
         person.shows("Nothing waits for you.")
-        tui.write(b"n", "what `adjourn` would start", "./script.sh")
-        person.shows("Started.")
+        tui.write(b"n", "what `adjourn` would start", "./script.sh", "Started.")
         task = tui.task()
         until(lambda: "began" in shell.adjourn("logs", task, expect=None).out, what="it has begun")
         tui.press(CTRL_C)
         person.shows("Pausing. Ctrl+C again kills it.")
         tui.press(CTRL_C)
         person.shows("Paused. Ctrl+C again to quit.")
-        tui.press(b"\x1b")
-        person.shows("Restart with")
+        tui.press_until(b"\x1b", "Restart with")
         # x asks first, and ends the task
-        tui.press(b"x")
-        person.shows("Cancel it?")
-        tui.press(b"y")
-        person.shows("Canceled.")
+        tui.press_until(b"x", "Cancel it?")
+        tui.press_until(b"y", "Canceled.")
         tui.press(CTRL_C)
         assert person.ends() == 0
     assert shell.state(task) == "canceled"
@@ -137,23 +125,19 @@ def test_a_plan_runs_here_and_ctrl_c_starts_no_other_task_of_it(shell: Shell) ->
     with at(shell) as person:
         tui = Tui(shell, person)
         person.shows("Nothing waits for you.")
-        tui.press(b"n")
-        person.shows("what `adjourn` would start")
+        tui.press_until(b"n", "what `adjourn` would start")
         tui.press(b"\x15")  # Ctrl+U
         tui.press(b"execute plan.toml")
         person.shows("execute plan.toml")
-        tui.press(b"\r")
-        person.shows("Started. Ctrl+C pauses it.")
+        tui.press_until(b"\r", "Started. Ctrl+C pauses it.")
         until(lambda: len(shell.json("tasks")["tasks"]) > 1, what="the plan has begun")
         task = tui.task()
         until(lambda: "began" in shell.adjourn("logs", task, expect=None).out, what="it has begun")
         tui.press(CTRL_C)
         person.shows("Paused. Ctrl+C again to quit.")
         assert shell.state(task) == "paused"
-        tui.press(b"j")
-        person.shows("Paused. Resume with:")
-        tui.press(b"p")
-        person.shows("plan.toml")
+        tui.press_until(b"j", "Paused. Resume with:")
+        tui.press_until(b"p", "plan.toml")
         person.shows("Paused: nothing of it starts by itself.")
         tui.press(b"q")
         assert person.ends() == 0
@@ -167,8 +151,7 @@ def test_a_terminal_that_closes_leaves_the_run_to_its_supervisor(shell: Shell) -
     with at(shell) as person:
         tui = Tui(shell, person)
         person.shows("Nothing waits for you.")
-        tui.write(b"n", "what `adjourn` would start", "./script.sh")
-        person.shows("Started.")
+        tui.write(b"n", "what `adjourn` would start", "./script.sh", "Started.")
         task = tui.task()
         until(lambda: "began" in shell.adjourn("logs", task, expect=None).out, what="it has begun")
         person.hang_up()

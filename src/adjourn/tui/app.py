@@ -529,13 +529,14 @@ class TuiApp(App[None]):
         if self._has_one_pane and self._is_open:
             self.pane.scroll_relative(y=rows, animate=False)
         elif self._list.selected is not None and self._pinned:
-            self.face, self._pinned = "", None
-            self._request_page()  # the cursor is on the next already
+            self._move_to(self._list.cursor)  # it is on the next already
         else:
             self._move_to(self._list.cursor + rows)
 
     def _move_to(self, number: int) -> None:
-        self._pinned = None
+        if self._pinned:
+            self.face, self._pinned = "", None
+            self._request_page()
         self._list.move_to(number)
 
     def _press_first(self) -> None:
@@ -565,6 +566,8 @@ class TuiApp(App[None]):
         if self.face:
             self.face = ""
             self._request_page(at_once=True)
+        elif self._pinned and self._list.selected:
+            self._move_to(self._list.cursor)
         elif self._has_one_pane and self._is_open:
             self._is_open = False
             self._place_panes()

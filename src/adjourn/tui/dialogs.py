@@ -84,7 +84,10 @@ class TextScreen(ModalScreen[bool]):
 
     def on_mount(self) -> None:
         """Show the text once its width is known."""
-        self.call_after_refresh(self._pane.show, self._blocks)
+        self.call_after_refresh(self._show)
+
+    def _show(self) -> None:
+        self._pane.show(self._blocks)
         keys = "y yes  Esc no  PgDn more" if self._question else "Esc close  PgDn more"
         self._hint.show(Span(f"{self._question}  " if self._question else ""), Span(keys, "strong"))
 
