@@ -31,7 +31,8 @@ import adjourn.controller.reasons
 import adjourn.controller.runs
 import adjourn.controller.tasks
 import adjourn.controller.transaction
-from adjourn.cli.app import VERBS, cli
+from adjourn.cli.app import GROUPS, VERBS, cli
+from adjourn.cli.examples import EXAMPLES
 from adjourn.core import exits
 from adjourn.core.agent.calls import SessionCheck
 from adjourn.core.clarification import checkpoint_schema
@@ -74,15 +75,18 @@ from adjourn.runners import COMMAND, DEFAULT_AGENT, OURS, find_runner
 from adjourn.settings.notify import COMMON_KEYS
 from adjourn.settings.people import PERSON_KEYS, TEAM_KEYS
 from adjourn.settings.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
+from adjourn.settings.web_proxy import WEB_KEYS
 from adjourn.views.notice import OCCASIONS, Notice, Occasion
 from adjourn.views.paused import PausedDoc
 from adjourn.views.screen_keys import SCREEN_KEYS
+from adjourn.web.openapi import openapi_document
 
 DOCS = Path(__file__).resolve().parent
 REFERENCE = DOCS / "reference"
+MANUAL = DOCS / "man" / "share" / "man" / "man1" / "adjourn.1"
 PACKAGE = DOCS.parent / "src" / "adjourn"
 MADE = "<!-- Made by docs/generate.py: change the code or that script, then say `docs/generate.py --write`. -->\n"
-COMMON = frozenset({"--store", "--output", "--verbose", "--help"})
+COMMON = frozenset({"--store", "--key-file", "--output", "--full-ids", "--verbose", "--help"})
 _PIPE = r"\|"
 
 
@@ -94,9 +98,11 @@ def main(arguments: Sequence[str]) -> int:
     wanted = {REFERENCE / name: text for name, text in pages().items()}
     wanted[DOCS / "architecture.md"] = architecture()
     wanted[DOCS / "how-to" / "tui.md"] = keys_of_tui()
+    wanted[MANUAL] = man_page()
     old = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     for path in old:
         if "--write" in arguments:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(wanted[path])
         state = "rewritten" if "--write" in arguments else "is out of date"
         sys.stdout.write(f"{path.name} {state}\n")
@@ -119,6 +125,7 @@ def pages() -> dict[str, str]:
         "policy.md": _page(*_policy()),
         "plan.md": _page(*_plan()),
         "mcp.md": _page(*_mcp()),
+        "api.md": _page(*_api()),
     }
 
 
@@ -152,7 +159,7 @@ def _mcp() -> Iterator[str]:
     yield "## Who may call what"
     yield (
         "Made of the registry of the tools. A rule that says `human` or `never`, a question to people, and a call that nobody saw "
-        "end are for people only, whoever asks. Every refusal is an event of the task. No tool changes who may decide: "
+        "end are for people only. Every refusal is an event of the task. No tool changes who may decide: "
         "`setup` and `delegate` are verbs of the command line, need the scope `admin`, and are refused inside a run."
     )
     cells = [
@@ -160,6 +167,61 @@ def _mcp() -> Iterator[str]:
         for name, tool in mcp_tools.TOOLS.items()
     ]
     yield _table(("tool", *_DECIDERS), cells)
+
+
+def _api() -> Iterator[str]:
+    document = openapi_document()
+    yield "HTTP API"
+    yield (
+        "What `adjourn serve` answers at `/api/v1`. [How to use it](../how-to/serve.md). Made of the OpenAPI document, which the "
+        "server has at `/api/v1/openapi.json`. Every request needs `Authorization: Bearer TOKEN`. An error is a document of the "
+        "type `application/problem+json`: `detail` is the sentence, `code` one of [these](errors.md), `way_out` what helps."
+    )
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield f"## {method.upper()} {path}"
+            yield operation["description"].replace("\n\n", " ")
+            rows = [
+                (_code(each["name"]), each["in"], each.get("description") or _type(each["schema"]))
+                for each in operation["parameters"]
+                if each["in"] != "path"
+            ]
+            if rows:
+                yield _table(("parameter", "in", "meaning"), rows)
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+            if schema := body.get("schema"):
+                yield "Body:"
+                yield _table(("key", "needed", "meaning"), _keys(schema, document))
+            answers = [
+                f"{status} {_named(answer)}".strip()
+                for status, answer in operation["responses"].items()
+                if not status.startswith(("4", "5"))
+            ]
+            yield f"Answers {', '.join(answers)}."
+
+
+def _named(answer: dict[str, Any]) -> str:
+    """Return what an answer is: a type of the document, or a media type."""
+    for media, content in answer.get("content", {}).items():
+        ref = content["schema"].get("$ref")
+        return _code(ref.rpartition("/")[2]) if ref else _code(media)
+    return ""
+
+
+def _keys(schema: dict[str, Any], document: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the keys of a body; of several kinds of one, each with its verb."""
+    rows: list[tuple[str, str, str]] = []
+    for each in schema.get("anyOf", [schema]):
+        found = document["components"]["schemas"][each["$ref"].rpartition("/")[2]]
+        needed = found.get("required", [])
+        for key, value in found["properties"].items():
+            if "enum" in value and len(value["enum"]) == 1:
+                rows.append((f"`{key}: {value['enum'][0]}`", "yes", found["description"]))
+                continue
+            options = [one.get("description", "") for one in value.get("anyOf", ())]
+            says = value.get("description") or "".join(options) or _type(value)
+            rows.append((_code(key), "yes" if key in needed else " ", says))
+    return rows
 
 
 def _page(title: str, *parts: str) -> str:
@@ -252,6 +314,8 @@ def _cli() -> Iterator[str]:
         yield f"```text\n{_usage(path, command)}\n```"
         yield _prose(command.help or "")
         yield _options(command, common=False)
+        if path in EXAMPLES:
+            yield f"```text\n$ {EXAMPLES[path]}\n```"
 
 
 def _link(verb: str) -> str:
@@ -300,6 +364,97 @@ def _options(command: click.Command, *, common: bool) -> str:
     )
 
 
+# --- the man page ---------------------------------------------------------------------------------
+
+
+def man_page() -> str:
+    """Return `adjourn(1)` as roff: what `adjourn VERB --help` says, and no more."""
+    return "\n".join(_roff_page()) + "\n"
+
+
+def _roff_page() -> Iterator[str]:
+    yield '.\\" Made from the help of the verbs by docs/generate.py'
+    yield '.TH ADJOURN 1 "" "adjourn" "User Commands"'
+    yield ".SH NAME"
+    yield "adjourn \\- let a headless agent or tool stop for a person, leave, and come back"
+    yield ".SH SYNOPSIS"
+    yield ".B adjourn"
+    yield ".br"
+    yield ".B adjourn"
+    yield "\\fIVERB\\fR [\\fIOPTION\\fR]... [\\fIARGUMENT\\fR]..."
+    yield ".SH DESCRIPTION"
+    yield from _roff_prose(cli.help or "")
+    yield ".SH VERBS"
+    named = {name for names in GROUPS.values() for name in names}
+    *_, last = GROUPS
+    for group, names in GROUPS.items():
+        others = [name for name in VERBS if name not in named] if group == last else []
+        yield f".SS {_roff(group)}"
+        for name in (*names, *others):
+            yield ".TP"
+            yield f".B {_roff(name)}"
+            yield _roff(VERBS[name])
+    yield ".SH OPTIONS OF EVERY VERB"
+    yield from _roff_options(command_named("inbox"), is_common=True)
+    for path, command in commands():
+        yield f".SH {_roff(f'adjourn {path}'.upper())}"
+        pieces = command.collect_usage_pieces(click.Context(command))
+        yield f".B {_roff(f'adjourn {path}')}"
+        yield _roff(" ".join(pieces))
+        yield ".PP"
+        yield from _roff_prose(command.help or "")
+        yield from _roff_options(command, is_common=False)
+        if path in EXAMPLES:
+            yield ".PP"
+            yield "Example:"
+            yield from _roff_code(EXAMPLES[path])
+    yield ".SH EXIT STATUS"
+    for code, meaning in exits.MEANINGS.items():
+        yield ".TP"
+        yield f".B {code}"
+        yield _roff(meaning)
+    yield ".SH SEE ALSO"
+    yield "The documentation is in the directory \\fBdocs\\fR of the source."
+
+
+def _roff_prose(text: str) -> Iterator[str]:
+    for part in inspect.cleandoc(text).split("\n\n"):
+        if part.startswith("\b\n"):
+            yield from _roff_code(part[2:])
+        else:
+            yield ".PP"
+            yield _roff(" ".join(part.split()))
+
+
+def _roff_code(text: str) -> Iterator[str]:
+    yield ".PP"
+    yield ".nf"
+    yield ".RS"
+    yield from map(_roff, inspect.cleandoc(text).split("\n"))
+    yield ".RE"
+    yield ".fi"
+
+
+def _roff_options(command: click.Command, *, is_common: bool) -> Iterator[str]:
+    context = click.Context(command, help_option_names=["-h", "--help"])
+    for option in command.get_params(context):
+        if not isinstance(option, click.Option):
+            continue
+        record = option.get_help_record(context)
+        if record and (not COMMON.isdisjoint(option.opts)) == is_common:
+            yield ".TP"
+            yield f".B {_roff(record[0])}"
+            yield _roff(record[1])
+
+
+def _roff(text: str) -> str:
+    """Return a line of plain text that roff prints as it is."""
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
+    text = text.replace("…", "...").replace("│", "|")
+    text = re.sub(r"[^\x00-\x7f]", lambda found: f"\\[u{ord(found[0]):04X}]", text)
+    return f"\\&{text}" if text.startswith(".") else text
+
+
 # --- exit codes and errors ------------------------------------------------------------------------
 
 SITUATIONS = {
@@ -326,8 +481,8 @@ def _exit_codes() -> Iterator[str]:
     ]
     yield _table(("code", "meaning", "[error codes](errors.md)"), rows)
     yield (
-        "`run`, `resume`, `restart` and `fork` exit 0, 1 or 10 for what became of the task, "
-        "`wait` for what became of all its tasks: 10 if any needs a person, else 1 if any failed or was canceled, else 0. "
+        "`run`, `resume`, `restart` and `fork` exit 0, 1 or 10 for how the task ended, "
+        "`wait` for how all its tasks ended: 10 if any needs a person, else 1 if any failed or was canceled, else 0. "
         "`execute` exits 0 when all tasks of the plan have succeeded, 10 when somebody is needed, else 1. "
         "All other verbs exit 0 when they have done what they were asked: `approve` also if it was one of [several approvals](../how-to/four-eyes.md) and others are still missing. "
         "Ctrl+C while nothing of a run is under way (in `wait`, say) exits 130."
@@ -340,10 +495,10 @@ def _exit_codes() -> Iterator[str]:
     yield (
         "Exit code 1 with the error code `store` does not always mean that nothing was recorded: where the connection to a "
         "[shared store](../how-to/share-a-store.md#what-goes-wrong) broke after a decision was saved, the decision counts. "
-        "Run the same command again: exit code 4, `already_settled`, names whoever decided, and when."
+        "Run the same command again: exit code 4, `already_settled`, says who decided, and when."
     )
     yield "## Of a command under adjourn"
-    yield "What becomes of the task when the process of a run has left, by how it left and what it had asked:"
+    yield "What happens to the task when the process of a run exits, by its exit code and by what it had asked:"
     head = ("exit code", *SITUATIONS)
     yield _table(
         head,
@@ -354,7 +509,7 @@ def _exit_codes() -> Iterator[str]:
     )
     yield (
         "After an approval, a manifest that differs from the approved one is a new ask. "
-        "A process that vanished without a trace is none of these: "
+        "A process that vanished without a trace is not in this table: "
         "its call is [uncertain](../how-to/recover-after-a-crash.md); "
         "an agent whose session can go on is paused, unless it was making a call."
     )
@@ -425,7 +580,7 @@ DOCUMENTS = {
     "restart": "Manifest",
     "fork": "Manifest",
     "show": "Manifest",
-    "wait": "Manifest; of several tasks `schema_version` and `tasks`, a list of Manifest",
+    "wait": "Manifests: `schema_version` and `tasks`, a list of Manifest, also of one task",
     "pause": "Manifest",
     "cancel": "Manifest",
     "settle": "Manifest",
@@ -462,11 +617,11 @@ DOCUMENTS = {
     "policy check": "`schema_version`, `is_fine`, `problems`, each with its file, line, column and message, and `files`, "
     "each with its path, kind and rules",
     "rules list": "`schema_version` and `rules`: of each its id, tool, arguments, programs, workspace, task, until, is_in_force, "
-    "by, at and matched: the calls of late that it would have matched, and of how many",
+    "by, at and matched: how many recent calls it would have matched, and of how many",
     "rules add": "`schema_version`, `outcome`, which is added, `action`, what the policies now say of the call, and `rule`",
     "rules revoke": "`schema_version`, `outcome`, which is revoked, and `rules`, a list of ids",
     "config": "`schema_version` and `agent`, the settings: of each its key, value and origin",
-    "notify": "`schema_version` and `notifiers`: of each its name, what it is told of and how, how many events were "
+    "notify": "`schema_version` and `notifiers`: of each its name, its events, where they go, how many events were "
     "delivered just now, wait and were given up, and the last error; with --test instead a list tests, of each its name, whether it was delivered, and the error",
     "store backup": "`schema_version`, `backup`, the file's path, and `bytes`, its size",
     "store migrate": "`schema_version` and `store`, its name; "
@@ -479,6 +634,10 @@ DOCUMENTS = {
     "delegate add": "`schema_version` and `delegation`: its id, agent, task, by and until, in milliseconds since 1970",
     "delegate list": "`schema_version` and `delegations`, a list of the same",
     "delegate revoke": "`schema_version` and `revoked`, the same",
+    "users add": "`schema_version`, `user`, `link` and `expires_at`",
+    "users link": "`schema_version`, `user`, `link` and `expires_at`",
+    "users list": "`schema_version` and `users`: for each the name, scopes, passkeys and since when",
+    "users remove": "`schema_version` and `removed`, the name",
     "setup": "`schema_version` and `setup`: the host, its config, the difference, and check, what the host says",
     "mcp": "messages of MCP, one JSON object a line, with or without the option",
 }
@@ -486,12 +645,14 @@ DOCUMENTS = {
 
 MEANINGS = {
     "Manifest.schema_version": "The version of this shape.",
-    "Manifest.outcome": "What became of the task so far.",
+    "Manifest.outcome": "How the task stands or ended.",
     "Manifest.task_id": "The task. It stays the same however often the task pauses.",
     "Manifest.run_id": "The last run; null before the first.",
     "Manifest.checkpoint_id": "Names this pause. Each pause has a new one; `adjourn -c` takes it.",
     "Manifest.session_id": "Stays the same over resumes, is new after a restart.",
     "Manifest.state": "The task's state.",
+    "Manifest.exit_code": "The exit code of the newest run's process, once it has left.",
+    "Manifest.signal": "The signal that ended it, if one did.",
     "Manifest.pause_reason": "Why it paused.",
     "Manifest.paused_at": "When it paused.",
     "Manifest.agent_message": "The first open ask in the words of the process that asks.",
@@ -519,7 +680,7 @@ MEANINGS = {
     "Manifest.changes": "What the task changed in its workspace, when its work is to be reviewed.",
     "Manifest.resumability": "Whether the session of an agent can still be resumed; `show` tells it of `claude`, `codex` and `acp`.",
     "Manifest.asks": "The asks of the last run.",
-    "Manifest.calls": "All calls of an agent, or of a process that asked for something, and what became of each.",
+    "Manifest.calls": "All calls of an agent, or of a process that asked for something, and how each ended.",
     "ResumabilityDoc.can_be_resumed": "Whether `resume` would go on; nothing is begun in its place where it cannot.",
     "ResumabilityDoc.looks": "What was looked at: the session, the program, the workspace, and the commit that is checked out.",
     "ResumabilityDoc.way_out": "The command that helps where it cannot.",
@@ -529,7 +690,7 @@ MEANINGS = {
     "Diffstat.files": "The files that changed.",
     "Diffstat.is_whole": "Whether that is all: the look ends after 20,000 files or two seconds.",
     "FileChange.path": "The file, from the workspace.",
-    "FileChange.what": "What became of it.",
+    "FileChange.what": "How it changed.",
     "FileChange.lines_added": "How many lines came; null where it is not text, or very large.",
     "FileChange.lines_removed": "How many lines went.",
     "WorkspaceDoc.head_then": "The commit that was checked out when it paused; null if there is no repository, or nobody looked.",
@@ -587,7 +748,7 @@ MEANINGS = {
     "AskDoc.approvals": "How many people must approve, who has, and who is missing; null where one approval from anybody settles it.",
     "AskDoc.remind_at": "When somebody is reminded of it; null if that was done, or no rule says so.",
     "TermsDoc.approvals": "By how many people.",
-    "TermsDoc.approvers": "The names of those who may approve; null: whoever may approve at all.",
+    "TermsDoc.approvers": "The names of those who may approve; null: everybody with the right to approve.",
     "CountDoc.needed": "How many people must approve.",
     "CountDoc.given": "Who has approved, in order, since the call was edited last.",
     "CountDoc.missing": "How many are missing.",
@@ -763,7 +924,7 @@ GAPS: dict[str, Sequence[str]] = {
 }
 KINDS = {
     "task_created": "A task was queued.",
-    "run_claimed": "A supervisor took the task, for whoever said `run` or `resume`, or for a worker (`adjourn`); the gate is shut.",
+    "run_claimed": "A supervisor took the task, for the user of `run` or `resume`, or for a worker (`adjourn`); the gate is shut.",
     "run_adopted": "A worker took over a run whose supervisor had died.",
     "call_executing": "The gate is about to open. From here on only a result or a person moves the call.",
     "program_executed": "What was executed, by digest: the program, and the script that a shell was given.",
@@ -792,7 +953,7 @@ KINDS = {
     "ask_approved": "A person approved.",
     "ask_rejected": "A person rejected.",
     "ask_answered": "A person answered.",
-    "ask_settled": "A person said what became of an uncertain call.",
+    "ask_settled": "A person recorded whether an uncertain call ran.",
     "ask_snoozed": "Somebody does not want to see it before a moment, in milliseconds since 1970.",
     "ask_woken": "A snooze was taken back.",
     "ask_expired": "Nobody replied in time, which counts as a rejection.",
@@ -885,8 +1046,8 @@ def _events() -> Iterator[str]:
     yield "`adjourn audit verify` says whether the trail is whole, `adjourn audit export` prints it."
     yield (
         "The events of a task are a chain: each has a link, the SHA-256 of the link before it and its own canonical bytes. "
-        "All links of the store are sealed in a second chain. Whoever changes or removes an event breaks both. "
-        "`adjourn prune` removes what an event says and leaves its link, so that the chains still close."
+        "All links of the store are sealed in a second chain. Changing or removing an event breaks both. "
+        "`adjourn prune` removes the content of an event and leaves its link, so that the chains still close."
     )
     found = kinds()
     unknown = set(found) ^ set(KINDS)
@@ -965,7 +1126,7 @@ FILES = (
     Kept(
         "clarifications/TASK.refused.json",
         0o600,
-        "Why the response that lies there was not taken; `show` says it.",
+        "Why the response was not taken; `show` prints it.",
     ),
     Kept("checkpoints", 0o700, "What agents left that wait for a clarification."),
     Kept(
@@ -991,7 +1152,7 @@ FILES = (
         "What it printed, byte for byte: the first 16 MiB and, if there was more, the last 1 MiB.",
     ),
     Kept("runs/RUN/stderr", 0o600, "The same for its errors."),
-    Kept("runs/RUN/result.json", 0o600, "What became of it, as its shim saw it."),
+    Kept("runs/RUN/result.json", 0o600, "How it ended, as its shim saw it."),
     Kept("runs/RUN/result.tmp", 0o600, "The room kept for the result while the run is under way."),
     Kept(
         "runs/RUN/answers.json",
@@ -1019,7 +1180,7 @@ FILES = (
     Kept(
         "plans/NAME.lock",
         0o600,
-        "Held by whoever executes a plan in one workspace; says who that is, or was last.",
+        "Held by the process that executes a plan in one workspace; names it, or the last one.",
     ),
     Kept("notify", 0o700, "Made when somebody is to be told."),
     Kept("notify/NAME.lock", 0o600, "Held while that notifier is being told."),
@@ -1113,6 +1274,7 @@ AT_TIMES = {
     "ADJOURN_FEEDBACK": "In a run that follows a review which asked for changes: a file with what is to change.",
     "ADJOURN_ANSWERS": "In a run that follows a clarification: a JSON file with the answers by question id.",
     "ADJOURN_RESUME_PROMPT": "In such a run: a Markdown file that tells an agent how to go on.",
+    "ADJOURN_SHOW_CALLS": "Set by `run` and `resume` at a terminal, for an agent's driver: it prints each call and how it ended on stderr.",
     "ADJOURN_VERBOSE": "Set by `--verbose`, and handed down: the library says each step of a clarification on stderr.",
 }
 GRANTED = {
@@ -1245,7 +1407,7 @@ def _config() -> Iterator[str]:
     keys = {**first, **own, **COMMON_KEYS}
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in keys.items()])
     yield _table(
-        ("in `on`", "is told of the events"),
+        ("in `on`", "notifies of these events"),
         [(_code(occasion), _events_of(occasion)) for occasion in Occasion],
     )
     yield "## `[[person]]`"
@@ -1256,6 +1418,9 @@ def _config() -> Iterator[str]:
     yield "## `[[team]]`"
     yield "People whom rules name together, as `team:NAME`."
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in TEAM_KEYS.items()])
+    yield "## `[web]`"
+    yield "A proxy that logs people in for `adjourn serve`. See [the web inbox](../how-to/web.md)."
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in WEB_KEYS.items()])
     yield "## `[[principal]]`"
     yield "One table for each who [may do something](../security.md) beside the owner of a store. An unknown key is an error."
     yield _table(
@@ -1318,7 +1483,7 @@ def _plan() -> Iterator[str]:
     yield (
         "A plan is a TOML file of tasks that need one another; `adjourn execute` runs them, `adjourn plan show` draws them. "
         f"[How that goes](../how-to/plans.md). It has at most 1 MiB and {MOST_TASKS:,} tasks. "
-        "An unknown key, an unknown id or needs that go round in a circle are told with line and column, and nothing starts."
+        "An unknown key, an unknown id or needs that form a circle are told with line and column, and nothing starts."
     )
     yield "## At the top"
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in PLAN_KEYS.items()])

@@ -11,6 +11,7 @@ _PLACES = {
     "node": "node-linux-*/bin/node",
     "conformance": "@modelcontextprotocol/conformance/dist/index.js",
     "inspector": "@modelcontextprotocol/inspector/clients/launcher/build/index.js",
+    "axe": "axe-core/axe.min.js",
     "claude": "@anthropic-ai/claude-code-*/claude",
     "codex": "@openai/codex-*/vendor/*/bin/codex",
     "copilot": "@github/copilot-linux-*/copilot",

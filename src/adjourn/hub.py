@@ -29,8 +29,8 @@ _FIRST_TRY, _LONGEST_REST = 1.0, 30.0  # seconds before a store that cannot be r
 class News(msgspec.Struct, frozen=True, kw_only=True):
     """What happened in one store, oldest first.
 
-    Without events it says that the store is readable from now on, or why it is not. Whoever shows
-    the store reads it after subscribing, and again when it became readable.
+    Without events it says that the store is readable from now on, or why it is not. A surface
+    reads the store after subscribing, and again when it became readable.
     """
 
     root: str
@@ -204,7 +204,7 @@ class _FollowedStore:
             rest = backoff(self._tries, first=_FIRST_TRY, longest=_LONGEST_REST)
             self.due_at = time.monotonic() + rest
             return
-        if self._tries:  # whoever was told of the trouble is told that it is over
+        if self._tries:  # the trouble was reported, so its end is reported, too
             self.news.appendleft(News(root=self.root))
         self._tries = 0
         self.due_at = time.monotonic() + (_UNWOKEN if listener.trouble else self._repair)

@@ -1,6 +1,6 @@
 """What a process inside a run can say to the people outside.
 
-Whoever must wait leaves with exit code 10.
+A program that must wait leaves with exit code 10.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ def ask(
 ) -> str:
     """Return the answer to a question.
 
-    If there is none yet, leave with exit code 10; the next run gets it here.
+    Without an answer, leave with exit code 10; the next run gets it here.
 
     `expires_after` is a time such as "8h"; `linger` is how long to wait for a quick answer:
     seconds, or such a time.

@@ -48,8 +48,8 @@ class SshSignatures:
         """Return who signed these very bytes, and still may, or raise NotAllowed."""
         if not os.path.isfile(self._allowed):
             raise NotAllowed(
-                f"nobody's signature counts: there is no {self._allowed}",
-                way_out="see docs/security.md",
+                f"no signature counts: {self._allowed} is missing",
+                way_out=f'echo "$USER $(cat ~/.ssh/id_ed25519.pub)" >> {self._allowed}',
             )
         if len(signature) > _LONGEST or not (
             signature.startswith(_BEGIN) and signature.rstrip().endswith(_END)
@@ -158,7 +158,7 @@ def _run(
         )
     except subprocess.TimeoutExpired as error:
         raise NotAllowed(
-            f"{_PROGRAM} did not answer within {_SECONDS:g} s", way_out="say it again"
+            f"{_PROGRAM} did not answer within {_SECONDS:g} s", way_out="run the command again"
         ) from error
 
 
@@ -169,7 +169,7 @@ def _found() -> str:
 def find_program(places: Sequence[str], path: str) -> str:
     """Return the ssh-keygen of the system; one on PATH counts only if none but root can change it.
 
-    Whoever could put a program of that name before the real one would say whose signatures hold.
+    A program of that name before the real one on PATH could accept any signature.
     """
     for place in places:
         if os.access(os.path.join(place, _PROGRAM), os.X_OK):

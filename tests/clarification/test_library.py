@@ -197,7 +197,7 @@ def test_outside_a_run_nobody_is_there(
     call: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ADJOURN_RUN_ID", raising=False)
-    with pytest.raises(adjourn.NotInsideARun, match="nobody is there to ask") as raised:
+    with pytest.raises(adjourn.NotInsideARun, match="cannot ask a person") as raised:
         call()
     assert raised.value.way_out == "adjourn run -- YOUR-COMMAND"
 

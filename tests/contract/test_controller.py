@@ -357,7 +357,7 @@ def test_a_failed_script_takes_its_questions_with_it(office: Office) -> None:
 @pytest.mark.parametrize("verb", [Verb.APPROVE, Verb.REJECT, Verb.SETTLE])
 def test_a_question_takes_an_answer_and_nothing_else(office: Office, verb: Verb) -> None:
     ask = office.ask(office.begin(office.start()).run)
-    with pytest.raises(Misuse, match="of the kind question"):
+    with pytest.raises(Misuse, match="is a question: use `answer`"):
         office.reply(ask, verb, "eu")
     office.reply(ask, Verb.ANSWER, "eu")
 

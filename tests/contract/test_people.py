@@ -32,11 +32,11 @@ def test_people_and_teams_are_read() -> None:
         ({"name": "anna", "principals": ["key:x"]}, "another is called anna already"),
         ({"name": "eve", "principals": ["key:ben"]}, "key:ben is ben already"),
         ({"name": "eve", "principals": ["key:Ben"]}, "key:Ben is ben already"),
-        ({"name": "eve", "principals": ["key:bеn"]}, "is none"),  # noqa: RUF001 -- Cyrillic letters
-        ({"name": "eve", "principals": ["uid:01000"]}, "is none"),
-        ({"name": "eve", "principals": ["uid:-1"]}, "is none"),
-        ({"name": "eve", "principals": ["agent:claude"]}, "is none"),
-        ({"name": "eve", "principals": ["key:SHA256:short"]}, "is none"),
+        ({"name": "eve", "principals": ["key:bеn"]}, "is not a principal"),  # noqa: RUF001 -- Cyrillic letters
+        ({"name": "eve", "principals": ["uid:01000"]}, "is not a principal"),
+        ({"name": "eve", "principals": ["uid:-1"]}, "is not a principal"),
+        ({"name": "eve", "principals": ["agent:claude"]}, "is not a principal"),
+        ({"name": "eve", "principals": ["key:SHA256:short"]}, "is not a principal"),
         ({"name": "eve", "principals": []}, "is empty"),
         ({"name": "eve"}, "principals"),
         ({"name": "eve", "principals": ["key:x"], "scopes": []}, "scopes"),

@@ -150,9 +150,9 @@ def test_a_decision_counts_also_while_another_task_of_the_plan_runs(office: Offi
 def test_a_plan_begins_anew_only_when_all_of_it_has_ended(office: Office) -> None:
     task = begin(office)
     with pytest.raises(Conflict, match="build is queued"):
-        office.controller.plans.begin_plan_anew(PATH, by=ME)
+        office.controller.plans.start_plan_over(PATH, by=ME)
     office.run(task)
-    office.controller.plans.begin_plan_anew(PATH, by=ME)
+    office.controller.plans.start_plan_over(PATH, by=ME)
     assert begin(office).id != task.id
     assert office.controller.decisions.find_task(task.id).state is TaskState.SUCCEEDED
 

@@ -10,7 +10,7 @@ from adjourn.core.policy.judge import allowed_call
 from adjourn.core.policy.policy import Allowance
 from adjourn.core.policy.policy_file import read_policy
 from adjourn.core.text.render import prose
-from adjourn.views.allow_rule import what_it_matches
+from adjourn.views.allowance import what_it_matches
 from adjourn.views.block import to_text
 from adjourn.views.policy import explanation_blocks, explanation_document
 from adjourn.wiring.policies import explained

@@ -4,6 +4,7 @@ Every verb, flag, exit code, error code, event, file and setting.
 """
 
 import re
+import subprocess
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ import pytest
 from adjourn.core import exits
 from docs import generate
 from tests.docs.page import DOCS, ROOT, pages
+from tests.needs import needs
 
 REFERENCE = DOCS / "reference"
 
@@ -19,6 +21,21 @@ REFERENCE = DOCS / "reference"
 @pytest.mark.parametrize("name", generate.pages())
 def test_a_page_is_what_the_code_says(name: str) -> None:
     assert (REFERENCE / name).read_text() == generate.pages()[name], "run docs/generate.py --write"
+
+
+def test_the_man_page_is_what_the_help_says_and_roff_takes_it() -> None:
+    assert generate.MANUAL.read_text() == generate.man_page(), "run docs/generate.py --write"
+    needs("groff")
+    done = subprocess.run(
+        ["groff", "-man", "-ww", "-Tutf8", str(generate.MANUAL)],
+        capture_output=True,
+        text=True,
+        check=True,
+        errors="replace",
+    )
+    assert done.stderr == ""
+    plain = re.sub(r"\x1b\[[0-9;]*m|.\x08", "", done.stdout)
+    assert "adjourn approve @1 --resume" in plain
 
 
 def test_no_page_of_the_reference_is_left_over() -> None:
@@ -107,8 +124,10 @@ def leads_somewhere(page: Path, target: str) -> bool:
     path = (page.parent / name).resolve() if name else page
     if not path.is_file():
         return False
+    if not anchor:
+        return True
     headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
-    return not anchor or anchor in {
+    return anchor in {
         re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
     }
 

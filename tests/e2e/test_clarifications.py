@@ -262,7 +262,7 @@ def test_a_shell_script_hands_over_a_request_and_a_checkpoint(shell: Shell) -> N
         ("adjourn clarify Q --checkpoint /bin/sh", "the checkpoint: "),
         ("adjourn clarify Q --linger soon", "not a time"),
         ("adjourn clarify $(printf '\\377')", "not UTF-8"),
-        ("env -u ADJOURN_RUN_ID adjourn clarify Q", "nobody is there to ask"),
+        ("env -u ADJOURN_RUN_ID adjourn clarify Q", "cannot ask a person"),
     ],
 )
 def test_a_request_that_makes_no_sense_asks_nobody(shell: Shell, words: str, why: str) -> None:

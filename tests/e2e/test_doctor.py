@@ -52,7 +52,7 @@ def test_where_all_is_well_everything_that_was_looked_at_is_told(shell: Shell) -
 
 @pytest.mark.one_machine("a database is there before adjourn is")
 def test_where_there_is_no_store_none_is_made(shell: Shell) -> None:
-    assert "there is none" in findings(shell)["store"][0]["says"]
+    assert "no store at" in findings(shell)["store"][0]["says"]
     assert not shell.store.exists()
 
 

@@ -154,7 +154,7 @@ def test_an_edit_voids_what_was_approved_before_it(shell: Shell, team: Team) -> 
     assert "edited from sha256" in shown
     # Who types the id alone may have seen the call before the edit
     refused = team.approve(ask, by="ben", expect=4)
-    assert "say which bytes you approve" in refused
+    assert "give the digest that you approve" in refused
     approve = next(line for line in shown.splitlines() if "Approve with:" in line)
     digest = approve.split("--digest ")[1].strip()
     assert "not the one that was shown" in team.approve(
@@ -205,10 +205,12 @@ def test_the_same_person_counts_once_whatever_the_channel(
 
 def test_who_is_no_approver_does_not_count(team: Team) -> None:
     _, ask = team.waiting()
-    assert "key:dan is none of those who may approve this" in team.approve(ask, by="dan", expect=5)
+    assert "key:dan is not among those who may approve this" in team.approve(
+        ask, by="dan", expect=5
+    )
     # A key that the allowed signers know by another spelling is nobody
     team.signers.allow("anna", "Ben", "cleo")
-    assert "key:Ben is none" in team.approve(ask, by="Ben", expect=5)
+    assert "key:Ben is not among" in team.approve(ask, by="Ben", expect=5)
 
 
 def test_one_key_under_two_names_is_one_person(shell: Shell, team: Team) -> None:
@@ -224,7 +226,7 @@ def test_one_key_under_two_names_is_one_person(shell: Shell, team: Team) -> None
     team.approve(ask, by="ben")
     content = public.read_text().strip()
     team.signers.allowed.write_text(f'cleo namespaces="adjourn" {content}\n')
-    assert "key:cleo is none of those" in team.approve(ask, by="ben", expect=5)
+    assert "key:cleo is not among those" in team.approve(ask, by="ben", expect=5)
     assert ask_of(shell, task)["approvals"]["missing"] == 1
     # And the approval that was given holds no more: nobody signed it who is called ben
 
@@ -378,7 +380,7 @@ def test_what_somebody_writes_into_the_store_starts_nothing(
         both = f"{forged[:-1]},{second[1:]}"
         shell.sql(f"UPDATE ask SET given = '{both}'")  # noqa: S608 -- the test's own words
     refused = shell.adjourn("audit", "verify", expect=1).out
-    assert "has other approvals than the trail tells of" in refused
+    assert "has other approvals than the trail records" in refused
     if what == "given":
         again = shell.json("resume", task, expect=10)["asks"][0]
         assert again["id"] != ask
@@ -423,6 +425,6 @@ def test_a_reminder_is_sent_once_and_escalates_to_whom_the_rule_names(
     assert told("quiet") == []
     assert any("Approved by anna" in line for line in told("all"))
     # Whoever is told may not approve because of it
-    assert "key:dan is none" in team.approve(ask, by="dan", expect=5)
+    assert "key:dan is not among" in team.approve(ask, by="dan", expect=5)
     kinds = shell.adjourn("audit", "export").out
     assert kinds.count('"ask_reminded"') == 1

@@ -47,7 +47,7 @@ def test_rows_of_the_last_list_at_this_terminal_have_names(shell: Shell) -> None
     assert [each["id"] for each in shell.inbox()] != [ask["id"]]
     assert len(shell.inbox()) == 1
     refused = shell.adjourn("approve", "@1", expect=2)
-    assert "there is none here" in refused.err
+    assert "no list was printed here" in refused.err
     folder = Path(shell.environment["XDG_STATE_HOME"]) / "adjourn" / "terminals"
     assert os.stat(folder).st_mode & 0o077 == 0
 
@@ -81,7 +81,7 @@ def test_every_verb_takes_an_ask_a_task_or_a_run(shell: Shell) -> None:
     shell.adjourn("approve", task[:8])  # it asks one thing
     shell.adjourn("resume", ask[:8])
     assert "approved by" in shell.adjourn("show", ask).out
-    assert "asks nothing now" in shell.adjourn("approve", task, expect=3).err
+    assert "has no open ask" in shell.adjourn("approve", task, expect=3).err
 
 
 def test_a_task_that_asks_several_things_stands_for_none(shell: Shell) -> None:

@@ -82,8 +82,9 @@ def test_a_flush_tells_what_happened_since_and_nothing_twice(
     shell.adjourn("resume", task["task_id"])
     done = shell.json("notify", "--flush")
     assert events(receiver) == ["pause", "decision", "completion"]
-    assert done["notifiers"][0]["delivered"] == 2
+    assert done["notifiers"][0]["delivered"] == 3
     shell.adjourn("notify", "--flush")
+    assert shell.json("notify")["notifiers"][0]["delivered"] == 3  # all of them, also later
     assert len(receiver.taken) == 3
 
 
@@ -246,8 +247,8 @@ def test_a_project_cannot_have_anybody_told(shell: Shell, variable: dict[str, st
 BAD = {
     "[[notify]]\ncolour = 1\n": "[[notify]] number 1: object contains unknown field `colour`",
     '[[notify]]\ncommand = "mail me"\n': "`command`: expected `array`",
-    '[[notify]]\ncommand = ["a"]\nwebhook = "https://a/"\n': "`command` or `webhook`, and not both",
-    '[[notify]]\non = ["pause"]\n': "`command` or `webhook`, and not both",
+    '[[notify]]\ncommand = ["a"]\nwebhook = "https://a/"\n': "it needs one of `command`, `webhook`",
+    '[[notify]]\non = ["pause"]\n': "it needs one of `command`, `webhook`",
     '[[notify]]\ncommand = ["a"]\non = ["lunch"]\n': "`on`: invalid enum value 'lunch'",
     '[[notify]]\ncommand = ["a"]\ntimeout = 0\n': "`timeout` must be above 0",
     '[[notify]]\ncommand = ["a"]\ntimeout = nan\n': "`timeout` must be above 0",

@@ -63,7 +63,7 @@ def test_explain_names_the_rule_that_decides_and_what_else_matched(shell: Shell)
     assert f"  {path}:6: * touch **: never" in refusing
     assert "ls" not in refusing
     assert f"the very words only\n  {path}:1: * ls **: auto, effect read_only\n" in said
-    assert "approver  human, not whoever started it" in said
+    assert "approver  human, not the requester" in said
     assert f"user     {path}  3 rules" in said
 
 
@@ -197,14 +197,14 @@ approver = 3
 SAID = [
     (1, 1, "unknown key `nevr`: did you mean `never`?"),
     (2, 11, "`include` must be a list of paths"),
-    (5, 11, "the pattern means nothing: the bracket is never closed"),
-    (5, 17, "the pattern means nothing: `**` stands alone, as the last word"),
+    (5, 11, "the pattern is invalid: the bracket is never closed"),
+    (5, 17, "the pattern is invalid: `**` stands alone, as the last word"),
     (6, 1, "unknown key `actoin`: did you mean `action`?"),
     (9, 10, '`action` must be "auto", "prompt" or "never"'),
     (10, 10, "`signed` must be true or false"),
     (11, 17, "`expires_after` must be a time such as"),
     (15, 8, "words are for commands; of the tool read_file give a table"),
-    (18, 1, "the rule says nothing"),
+    (18, 1, "the rule has no effect"),
     (22, 8, "`args` must be a list of patterns, or a table of them, and not empty"),
     (23, 12, '`approver` must be "any" or "human"'),
 ]
@@ -232,19 +232,19 @@ def test_check_names_line_and_column_of_all_that_is_wrong(shell: Shell) -> None:
         ('[[rule]]\naction = "auto', ":2:15: it is not TOML"),
         (
             'rule = [{ args = ["[z-a]"], action = "auto" }]',
-            ":1:21: the pattern means nothing: the range z-a runs backwards",
+            ":1:21: the pattern is invalid: the range z-a runs backwards",
         ),
         (
             '[[rule]]\nargs = [\n  "a", # one\n  \'b\\\',\n]\naction = "auto"',
-            ":4:5: the pattern means nothing: a backslash at the end",
+            ":4:5: the pattern is invalid: a backslash at the end",
         ),
         (
             '[[rule]]\naction = "auto"\n[rule.args]\n"a b" = """x[]"""',
-            ":4:13: the pattern means nothing: nothing is in the brackets",
+            ":4:13: the pattern is invalid: nothing is in the brackets",
         ),
         (
             '[[rule]]\nargs = ["\\u00e9\\\\\\\\[", "x"]\naction = "auto"',
-            ":2:20: the pattern means nothing",
+            ":2:20: the pattern is invalid",
         ),
         ('x = """\n[[rule]]\n"""\n[[rule]]\naction = 1', ":5:10: `action` must be"),
         ("[rule]\naction = 1", ":1:1: `rule` must be tables"),
@@ -298,7 +298,7 @@ def test_includes_that_go_round_in_a_circle_are_refused(shell: Shell) -> None:
     said = shell.adjourn("run", "--", "touch", "made", expect=2).err
     place = path.parent
     assert (
-        f"{place}/b.toml:2:12: the includes go round in a circle: {place}/a.toml includes {place}/b.toml includes"
+        f"{place}/b.toml:2:12: the includes form a circle: {place}/a.toml includes {place}/b.toml includes"
         in said
     )
     user_policy(shell, 'include = ["policy.toml"]')

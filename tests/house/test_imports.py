@@ -21,12 +21,15 @@ HOMES = {
         ["runners/agent/model", "pydantic_ai"],
     ),
     "langgraph": ({"langgraph", "langchain_core"}, ["langgraph"]),
+    "notify": ({"apprise"}, ["notifiers/apprise"]),
+    "slack": ({"slack_sdk"}, ["hearing/slack"]),
     "openai-agents": ({"agents"}, ["openai_agents"]),
     "pydantic-ai": ({"pydantic_ai"}, ["pydantic_ai", "runners/agent/model"]),
     "mcp": ({"mcp", "mcp_types"}, ["runners/agent/tools/mcp"]),
     "postgres": ({"psycopg", "absurdctl"}, ["stores/postgres"]),
     "tui": ({"textual", "rich"}, ["tui"]),
-    "web": ({"starlette", "uvicorn"}, ["mcp_server/http", "web"]),
+    "web": ({"starlette", "uvicorn", "jinja2", "markupsafe"}, ["mcp_server/http", "web"]),
+    "passkeys": ({"webauthn", "cryptography"}, ["passkeys"]),
 }
 
 NEWLY_IMPORTED = """

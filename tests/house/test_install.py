@@ -49,6 +49,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+def test_the_man_page_is_where_man_looks_for_it(installed: Path) -> None:
+    page = installed / "share" / "man" / "man1" / "adjourn.1"
+    assert page.read_text().startswith('.\\"')
+
+
 def test_the_core_install_stays_small(installed: Path) -> None:
     distributions = sorted(path.name for path in installed.glob("*.dist-info"))
     shipped = [path for path in installed.rglob("*") if "__pycache__" not in path.parts]

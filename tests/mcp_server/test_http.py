@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from mcp.client.client import Client
 
-from adjourn.wiring.launch import Launcher
+from adjourn.mcp_server.launch import Launcher
 from tests.e2e.shell import Shell
 
 

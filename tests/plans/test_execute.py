@@ -154,7 +154,7 @@ def test_a_plan_begins_anew_when_somebody_says_so(shell: Planner) -> None:
     shell.plan(noted("a"), noted("b", "a"))
     shell.execute()
     first = shell.task("a")
-    shell.execute("--anew")
+    shell.execute("--start-over")
     assert shell.effects == ["a", "b", "a", "b"]
     assert shell.task("a") != first
     assert shell.state(first) == "succeeded"
@@ -163,7 +163,7 @@ def test_a_plan_begins_anew_when_somebody_says_so(shell: Planner) -> None:
 def test_a_plan_does_not_begin_anew_while_a_task_of_it_has_not_ended(shell: Planner) -> None:
     shell.plan({"id": "a", "run": "exit 90"})
     shell.execute(expect=10)
-    told = shell.adjourn("execute", "--anew", expect=4)
+    told = shell.adjourn("execute", "--start-over", expect=4)
     assert f"adjourn cancel {shell.task('a')}" in told.err
 
 
@@ -177,7 +177,7 @@ def test_other_words_for_what_failed_begin_a_new_task(shell: Planner) -> None:
     old = shell.task("a")
     shell.plan(noted("a"), noted("b", "a"))
     done = shell.adjourn("execute")
-    assert "a begins anew" in done.err
+    assert "a: restarting, because its definition changed after task" in done.err
     assert shell.effects == ["a", "b"]
     assert shell.state(old) == "failed"
     assert shell.task("a") != old
@@ -188,9 +188,9 @@ def test_what_is_done_stays_done_when_its_words_change_and_that_is_said(shell: P
     shell.execute()
     shell.plan({"id": "a", "run": "echo other >> effects"}, noted("b", "a"), noted("c", "b"))
     done = shell.adjourn("execute")
-    assert "a is done, and its words have changed since" in done.err
+    assert "a is done, and its definition has changed since" in done.err
     assert shell.effects == ["a", "b", "c"]
-    assert "its words have changed since it began" in shell.adjourn("plan", "show").out
+    assert "its definition has changed since it started" in shell.adjourn("plan", "show").out
 
 
 def test_what_is_under_way_goes_on_as_it_was_begun(shell: Planner) -> None:
@@ -314,7 +314,7 @@ def test_a_worker_takes_part_and_runs_no_two_at_once(shell: Planner) -> None:
         ),
         (
             '[[task]]\nid = "a"\ncommand = ["true"]\nneeds = ["a"]\n',
-            "plan.toml:4:10: the needs go round in a circle",
+            "plan.toml:4:10: the needs form a circle",
         ),
         ("[[task]\n", "plan.toml:1"),
         ("", "plan.toml:1:1: there is no task"),

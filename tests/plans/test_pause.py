@@ -221,7 +221,10 @@ def test_after_a_pause_workers_start_nothing_of_the_plan(shell: Planner) -> None
     assert (shell.effects, shell.state(shell.task("ask"))) == ([], "queued")
     assert shell.shown()["is_held"] is True
     said = shell.adjourn("plan", "show").out
-    assert "Paused: nothing of it starts by itself. Go on with: adjourn execute plan.toml" in said
+    assert (
+        "Paused: none of its tasks starts until you go on. Go on with: adjourn execute plan.toml"
+        in said
+    )
 
     (shell.place / "go").touch()
     shell.adjourn("resume", "work")
@@ -262,7 +265,7 @@ def test_the_ids_of_a_plan_name_its_tasks_everywhere(shell: Planner) -> None:
     assert shell.json("show", "b")["task_id"] == task
     (shell.place / "go").touch()
     shell.adjourn("restart", "b")
-    assert shell.json("wait", "b")["state"] == "succeeded"
+    assert shell.json("wait", "b")["tasks"][0]["state"] == "succeeded"
     shell.plan({"id": "b", "run": "exit 3"}, name="two.toml")
     shell.adjourn("execute", "two.toml", expect=1)
     both = shell.adjourn("show", "b", expect=3)

@@ -182,7 +182,7 @@ def test_changes_that_a_person_types_are_made_at_once(work: Planner) -> None:
     with Terminal(work, "execute") as person:
         person.sees("later (Enter)?")
         person.type(b"c\n")
-        person.sees("say what to change")
+        person.sees("add what to change")
         person.raw = b""
         person.type(b"c more of it\n")
         # The second question: what is typed before it does not count

@@ -247,7 +247,7 @@ def test_an_option_cannot_take_an_auto_rule_to_another_directory(
         ('action = "auto"\ndirs = ["../x"]', "4:9: a directory is a pattern"),
         ('action = "auto"\ndirs = ["~/x"]', "4:9: a directory is a pattern"),
         ('action = "auto"\ndirs = [1]', "4:9: a directory is a pattern"),
-        ('action = "auto"\ndirs = ["a/[x"]', "4:12: the pattern means nothing"),
+        ('action = "auto"\ndirs = ["a/[x"]', "4:12: the pattern is invalid"),
         (
             'action = "auto"\noutside_sandbox = "yes"',
             "4:19: `outside_sandbox` must be true or false",

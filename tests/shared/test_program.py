@@ -137,7 +137,7 @@ def test_a_database_without_a_free_connection_is_told(member: Callable[[str], Ma
         here.adjourn("inbox", expect=None),
         code=1,
         sentence="has no connection left",
-        way_out="say it again",
+        way_out="run the command again",
     )
 
 

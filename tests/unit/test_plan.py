@@ -38,7 +38,7 @@ WRONG = {
     f'{A_TASK}needs = "a"\n': (4, "`needs` must be a list of ids"),
     f"{A_TASK}needs = [1]\n": (4, "`needs` must be a list of ids"),
     f'{A_TASK}needs = ["a", "a"]\n': (4, "`needs` names a task twice"),
-    f'{A_TASK}needs = ["a"]\n': (4, "the needs go round in a circle: `a` needs `a`"),
+    f'{A_TASK}needs = ["a"]\n': (4, "the needs form a circle: `a` needs `a`"),
     f'{A_TASK}runner = "cobol"\n': (4, "`runner` must be one of"),
     f"{A_TASK}runner = []\n": (4, "`runner` must be one of"),
     f'{A_TASK}runner = "claude"\n': (3, "the runner `claude` takes a `prompt`, and no `command`"),
@@ -89,7 +89,7 @@ def test_a_circle_is_told_at_a_need_that_is_part_of_it() -> None:
         + '[[task]]\nid = "e"\ncommand = ["true"]\nneeds = ["d"]\n'
     )
     (problem,) = read_plan(text, source="plan.toml", runners=RUNNERS).problems
-    assert problem.what == "the needs go round in a circle: `b` needs `d` needs `c` needs `b`"
+    assert problem.what == "the needs form a circle: `b` needs `d` needs `c` needs `b`"
     assert (problem.line, problem.column) == (7, 15)
 
 

@@ -373,7 +373,7 @@ def test_a_worker_whose_store_is_taken_away_says_so_and_leaves(
 def test_inside_a_run_no_worker_is_started(shell: Shell) -> None:
     """It would end with the run, and leave what it runs uncertain."""
     failed = shell.adjourn("run", "--", "sh", "-c", "adjourn worker --once; test $? = 5")
-    assert "a worker inside a run would end with it" in failed.err
+    assert "a worker inside a run would end with that run" in failed.err
 
 
 def test_why_a_task_failed_is_in_the_log(shell: Shell) -> None:
@@ -384,3 +384,15 @@ def test_why_a_task_failed_is_in_the_log(shell: Shell) -> None:
 
 def test_nobody_is_there_is_said(shell: Shell) -> None:
     assert "No worker is alive" in shell.adjourn("worker", "--status").out
+
+
+def test_a_pause_beside_a_worker_says_that_it_goes_on_by_itself(
+    shell: Shell, worker: StartWorker
+) -> None:
+    worker()
+    asks = shell.script("adjourn ask --key region 'Which region?'")
+    paused = shell.adjourn("run", "--", asks, expect=10).out.rstrip().split("\n")
+    assert paused[-1] == "Then:         a worker goes on with it, by itself"
+    assert paused[-2].startswith("Answer with:  adjourn answer ")
+    assert "--resume" not in paused[-2]
+    assert "a worker goes on with it" in shell.adjourn("show", shell.inbox()[0]["task_id"]).out

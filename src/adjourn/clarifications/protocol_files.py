@@ -202,7 +202,7 @@ def read_left(root: str, task_id: str) -> Left | None:
     try:
         found = read_owned(needed_path(root, task_id), largest=LARGEST)
         if found is None:
-            raise Misuse("there is none", way_out="write it before the checkpoint")
+            raise Misuse("there is no request", way_out="write it before the checkpoint")
         request = text.read_request(found.content)
     except (Misuse, NotYet) as error:
         return Left(checkpoint=checkpoint, problem=f"its request: {error}")

@@ -18,7 +18,7 @@ from adjourn.system.yaml import NotYet, Tree
 NEEDED = "CLARIFICATION_NEEDED"
 RESPONSE = "CLARIFICATION_RESPONSE"
 
-_HELP = "see docs/how-to/clarifications.md"
+_HELP = "adjourn clarify --help"
 _CUT_OFF = (None, "t", "tr", "tru")
 _TRUE = frozenset({"true", "True", "TRUE"})
 # One class, once: nested ones try every way to part a line before they give up

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
@@ -11,10 +12,10 @@ import click
 
 from adjourn.cli.options import help_option, telling
 from adjourn.cli.session import Session
-from adjourn.cli.terminal import flush, lost_output, make_ready
+from adjourn.cli.terminal import flush, lost_output, make_ready, rows_of_stdout
 from adjourn.core import exits
 from adjourn.core.errors import AdjournError, Misuse, NotAllowed
-from adjourn.core.text.render import block, prose
+from adjourn.core.text.render import block, prose, word_rows
 from adjourn.system.machine import take_key_from
 
 _INTERRUPTED = 130  # as a shell has it
@@ -24,12 +25,12 @@ _WORDY = frozenset({"ask", "clarify", "answer", "approve", "reject", "resume", "
 _OWN_OUTCOME = frozenset({"run", "resume", "restart", "fork", "execute"})
 
 VERBS = {
-    "run": "Run a command, or have an agent work on a prompt; it may stop for a person.",
+    "run": "Run a command, or an agent on a prompt; it may stop for a person.",
     "ask": "Inside a run: print the answer to a question, or register it and exit 10.",
     "clarify": "Inside a run: print the answers to several questions, or leave with a checkpoint"
     " and exit 10.",
     "execute": "Execute a plan: its tasks one at a time, each after those that it needs.",
-    "plan": "Show how a plan stands.",
+    "plan": "Show the state of a plan.",
     "inbox": "List what waits for a person.",
     "tui": "Open the inbox in the whole terminal.",
     "approve": "Approve calls.",
@@ -37,9 +38,9 @@ VERBS = {
     "answer": "Answer a question.",
     "decide": "Record decisions that somebody signed, from a file or a webhook.",
     "snooze": "Hide asks from the inbox for a while.",
-    "settle": "Say what became of an uncertain call.",
-    "resume": "Go on with a task, with decisions or an answer if you like.",
-    "fork": "Start a new task from an earlier checkpoint of an agent's.",
+    "settle": "Record whether an uncertain call ran.",
+    "resume": "Continue a task, with decisions or an answer if you like.",
+    "fork": "Start a new task from an earlier checkpoint of an agent.",
     "restart": "Run a task again from nothing; its history stays.",
     "pause": "Interrupt a running task; it can be resumed.",
     "cancel": "End a task.",
@@ -49,26 +50,48 @@ VERBS = {
     "logs": "Print what a task printed.",
     "watch": "Show what runs, waits and has ended, kept up to date.",
     "wait": "Wait until tasks have ended or need a person.",
-    "policy": "Say what the rules make of a command, and what is wrong with them.",
+    "policy": "Explain how the rules judge a command, and check the rules.",
     "rules": "List, add and revoke always-allow rules.",
     "worker": "Take ready tasks and run them; a decision starts its task at once.",
-    "setup": "Make adjourn known to a host that speaks MCP: claude or codex.",
+    "setup": "Write the first policy and settings, or make adjourn known to claude or codex.",
+    "users": "Add, list and remove those who may log in to the web inbox.",
     "delegate": "Let an agent decide for a task that it did not start.",
     "serve": "Serve the HTTP API, the pages and MCP.",
+    "tokens": "Make, list and revoke tokens of the HTTP API.",
     "mcp": "Serve MCP on stdin and stdout, for a parent agent.",
-    "config": "Show what the built-in agent is set to, and by what.",
-    "notify": "Say who is told of pauses, decisions and endings, and tell them.",
+    "config": "Show the settings of the built-in agent, and their origins.",
+    "notify": "List who gets notified, and deliver what waits.",
     "audit": "Verify the audit trail, or export it.",
-    "doctor": "Look for what could go wrong here, and say what helps.",
-    "prune": "Forget ended tasks.",
-    "store": "Look after the store.",
+    "doctor": "Check the installation and the store, and suggest fixes.",
+    "prune": "Delete ended tasks.",
+    "store": "Maintain the store.",
     "demo": "Show a pause and a resume, in a directory of its own.",
     "completion": "Print the line that turns on shell completion.",
 }
 
+# What is in no group is with the last one
+GROUPS = {
+    "Run": ("run", "execute", "resume", "restart", "fork", "pause", "cancel", "ask", "clarify"),
+    "Decide": ("inbox", "approve", "reject", "answer", "snooze", "settle", "decide", "delegate"),
+    "Look": ("watch", "tasks", "show", "runs", "logs", "wait", "plan"),
+    "Set up": (
+        "setup",
+        "policy",
+        "rules",
+        "users",
+        "tokens",
+        "notify",
+        "config",
+        "completion",
+    ),
+    "Look after": ("worker", "serve", "mcp", "doctor", "store", "audit", "prune"),
+}
+_NAMES = 13  # columns of the names of groups
+_ALL_ROWS = 62  # that a list with a line for each verb needs
+
 # Parts of adjourn that adjourn itself starts.
 DRIVERS = {"_drive": "drive", "_tool": "tool"}
-HIDDEN = frozenset({*DRIVERS, "_hook", "_supervise"})
+HIDDEN = frozenset({*DRIVERS, "_front", "_hook", "_permission", "_supervise"})
 # The tasks of earlier versions have these in their records
 _EARLIER = {f"_{runner}": ["_drive", runner] for runner in ("agent", "claude", "codex")}
 
@@ -124,11 +147,41 @@ class Verbs(click.Group):
         ]
         return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options and the verbs; both at once where a terminal has room for it."""
+        if _is_low_terminal():
+            self.format_commands(ctx, formatter)
+        else:
+            super().format_options(ctx, formatter)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of verbs without importing them."""
+        """Write the verbs in groups: a line for each, or on a terminal only what it has room for.
+
+        No verb is imported for it.
+        """
         del ctx
-        with formatter.section("Verbs"):
-            formatter.write_dl(list(VERBS.items()))
+        named = {name for names in GROUPS.values() for name in names}
+        *_, last = GROUPS
+        groups = {group: [*names] for group, names in GROUPS.items()}
+        groups[last] += [name for name in VERBS if name not in named]
+        if _is_low_terminal():
+            formatter.write("\n")
+            for group, names in groups.items():
+                rows = word_rows(names, columns=formatter.width - _NAMES)
+                for at, row in enumerate(rows):
+                    formatter.write(f"{'' if at else group:<{_NAMES}}{row}\n")
+            formatter.write(
+                "\nOne verb: adjourn VERB --help; a line for each: adjourn --help | less\n"
+            )
+            return
+        for group, names in groups.items():
+            with formatter.section(group):
+                formatter.write_dl([(name, VERBS[name]) for name in names if name in VERBS])
+
+
+def _is_low_terminal() -> bool:
+    """Return whether a list with a line for each verb would not fit where help is printed."""
+    return sys.stdout.isatty() and rows_of_stdout() < _ALL_ROWS
 
 
 def _version(_: click.Context) -> str:
@@ -148,10 +201,10 @@ def cli() -> None:
     """Let a headless agent or tool stop for a person, leave, and come back with the answer.
 
     \b
-    adjourn run -- ./deploy.sh        run a command; it exits 10 when it needs a person
-    adjourn inbox                     see what waits
-    adjourn approve ASK               decide
-    adjourn resume TASK               go on
+    adjourn run -- ./deploy.sh     run a command; exit code 10: it needs a person
+    adjourn inbox                  see what waits
+    adjourn approve ASK --resume   decide, and go on
+    adjourn                        see what waits and what runs
 
     `adjourn -a "PROMPT"` is `adjourn run "PROMPT"`, and `adjourn -c ID …` is `adjourn resume ID …`.
 
@@ -176,7 +229,7 @@ def run(argv: list[str]) -> int:
                 "".join(argv).encode()
             except UnicodeEncodeError:
                 way_out = f"adjourn {argv[0]} --help"
-                raise Misuse("these words are not UTF-8", way_out=way_out) from None
+                raise Misuse("the arguments are not UTF-8", way_out=way_out) from None
         session.is_prompt = argv[:1] == ["-a"]
         result: Any = cli.main(
             args=_spelled_out(argv), prog_name="adjourn", standalone_mode=False, obj=session
@@ -210,12 +263,12 @@ def _verb_of(argv: list[str]) -> str:
 
 
 def _spelled_out(argv: list[str]) -> list[str]:
-    """Accept `-c ID …` for `resume ID …` and `-a PROMPT` for `run PROMPT`; nothing is `--help`."""
+    """Accept `-c ID …` for `resume ID …` and `-a PROMPT` for `run PROMPT`; alone it shows all."""
     if argv[:1] == ["-c"]:
         return ["resume", *argv[1:]]
     if argv[:1] == ["-a"]:
         return ["run", *argv[1:]]
-    return [*_EARLIER.get(argv[0], argv[:1]), *argv[1:]] if argv else ["--help"]
+    return [*_EARLIER.get(argv[0], argv[:1]), *argv[1:]] if argv else ["_front"]
 
 
 def _on_one_line(error: click.ClickException) -> str:
@@ -243,13 +296,16 @@ def _of_the_system(error: OSError, session: Session) -> AdjournError:
                 else session.root or os.getcwd()
             )
     if error.errno in {errno.EMFILE, errno.ENFILE}:
-        return AdjournError("too many files are open", way_out="ulimit -n 1024, and say it again")
+        return AdjournError(
+            "too many files are open", way_out="ulimit -n 1024, then run the command again"
+        )
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return AdjournError(
-            "the directory that you are in is not there any more", way_out="cd to one that is"
+            "the current directory does not exist any more", way_out="cd to a directory that exists"
         )
     return AdjournError(
-        f"{error.filename or 'the system'}: {error.strerror}", way_out="see to it and say it again"
+        f"{error.filename or 'the system'}: {error.strerror}",
+        way_out="fix this, then run the command again",
     )
 
 
@@ -266,5 +322,5 @@ def _defect(error: Exception, session: Session) -> AdjournError:
         session.warn("\n".join(f"  {line}" for line in lines))
     return AdjournError(
         f"a defect in adjourn: {type(error).__name__}: {error}",
-        way_out="say it again with --verbose, and report it",
+        way_out="run the command again with --verbose, and report the output",
     )

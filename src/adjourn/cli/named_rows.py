@@ -33,7 +33,7 @@ def keep_rows(rows: list[NamedRow]) -> None:
     path = _path()
     if path is None or not sys.stdout.isatty() or enclosing_run():
         return
-    # It is a convenience: whoever cannot keep it still sees the list
+    # A convenience: the list is printed even where it cannot be kept
     with suppress(OSError):
         os.makedirs(os.path.dirname(os.path.dirname(path)), mode=0o700, exist_ok=True)
         folder = private_directory(os.path.dirname(path))
@@ -47,11 +47,11 @@ def find_row(text: str) -> NamedRow:
     """Return the row that `@N` names, or refuse what names none."""
     number = text.removeprefix("@")
     if not (number.isascii() and number.isdigit()):
-        raise Misuse(f"{text} names no row: it is @ and a number", way_out=_WAY_OUT)
+        raise Misuse(f"{text} is not a row: write @ and a number", way_out=_WAY_OUT)
     path = _path()
     if path is None or enclosing_run():
         raise Misuse(
-            f"{text} names a row of the last list at a terminal, and there is none here",
+            f"{text} names a row of the last list at a terminal, and no list was printed here",
             way_out="adjourn inbox",
         )
     try:

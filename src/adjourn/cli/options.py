@@ -49,7 +49,7 @@ def verb(
             if key_file is not None:
                 take_key_file(key_file)
             if verbose:
-                os.environ["ADJOURN_VERBOSE"] = "1"  # whoever runs under this command, too
+                os.environ["ADJOURN_VERBOSE"] = "1"  # for what this command starts, too
             if finds_store:
                 session.find_root()
             return function(session, *args, **options)
@@ -69,7 +69,16 @@ def verb(
 
 def help_option() -> click.Option:
     """Return `--help`. Click's own looks for a translation of its words first, at every start."""
-    return telling(["-h", "--help"], click.Context.get_help, says="Show this message and exit.")
+    return telling(["-h", "--help"], _help_text, says="Show this message and exit.")
+
+
+def _help_text(context: click.Context) -> str:
+    """Return the help of a verb, and an example."""
+    from adjourn.cli.examples import EXAMPLES  # only help needs it (bench start)
+
+    example = EXAMPLES.get(context.command_path.partition(" ")[2])
+    told = context.get_help()
+    return f"{told}\n\nExample:\n  {example}" if example else told
 
 
 def telling(words: list[str], text: Callable[[click.Context], str], *, says: str) -> click.Option:
@@ -125,13 +134,11 @@ def resuming(function: Verb) -> Verb:
 
 def signable(function: Verb) -> Verb:
     """Let a reply be signed with a key, and be saved instead of recorded."""
-    sign = click.option(
-        "--sign", metavar="KEY", help="Sign it with this key: ssh-keygen is asked to."
-    )
+    sign = click.option("--sign", metavar="KEY", help="Sign it with this SSH key, by ssh-keygen.")
     save = click.option(
         "--save",
         metavar="FILE",
-        help="Only sign it, into FILE; `adjourn decide FILE` records it, from anywhere.",
+        help="Write the signed decision to FILE; `adjourn decide FILE` records it, on any machine.",
     )
     signed: Verb = sign(save(function))
     return signed
@@ -151,13 +158,13 @@ _output = click.option(
     "--output",
     type=click.Choice(["text", "json"]),
     default="text",
-    help="How to answer: for people, or one JSON document on stdout.",
+    help="Output for people, or one JSON document on stdout.",
 )
-_full_ids = click.option("--full-ids", is_flag=True, help="Print ids with all their characters.")
+_full_ids = click.option("--full-ids", is_flag=True, help="Print full ids.")
 _verbose = click.option(
     "--verbose",
     is_flag=True,
-    help="Say on stderr what happens.",
+    help="Print progress on stderr.",
 )
 
 
@@ -173,7 +180,7 @@ class Amount(click.FloatRange):
         """Return the number."""
         number: float = super().convert(value, param, ctx)
         if number - number != 0:
-            self.fail(f"{value!r} is not a number that one can count to.", param, ctx)
+            self.fail(f"{value!r} is not a valid number.", param, ctx)
         return number
 
 

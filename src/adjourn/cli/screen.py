@@ -42,7 +42,7 @@ class Screen:
     def follow(self, place: str, told: int) -> None:
         """Hand on what the run has printed since the last look, as far as it is read.
 
-        Whoever is slow must not hold up a stop.
+        A slow reader must not delay a stop.
         """
         self._place = place
         if any(stream.has_more(place) for stream in self._streams):

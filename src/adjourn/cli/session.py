@@ -61,8 +61,8 @@ class Session:
         rows = set(self.row_stores)
         if len(rows) > 1:
             raise Misuse(
-                f"these rows are of several stores: {', '.join(sorted(rows))}",
-                way_out="name those of one store at a time",
+                f"these rows are in several stores: {', '.join(sorted(rows))}",
+                way_out="name rows of one store at a time",
             )
         if rows and not named:
             self.change_root(*rows)
@@ -70,7 +70,7 @@ class Session:
         found = find_root(named, start=start)
         if rows and os.path.realpath(found) not in rows:
             raise Misuse(
-                f"that row is of the store {rows.pop()}, and another one is named",
+                f"that row is in the store {rows.pop()}, but another store was given",
                 way_out="adjourn inbox",
             )
         if start and found != self.root:
@@ -96,6 +96,13 @@ class Session:
         if not self.has_store:
             raise NotFound(
                 f"there is no store at {self.root} yet", way_out="adjourn run -- COMMAND"
+            )
+
+    def require_named_store(self) -> None:
+        """Refuse to read a store that somebody names and that is not there: it may be misspelt."""
+        if (self.given_store or os.environ.get("ADJOURN_STORE")) and not self.has_store:
+            raise NotFound(
+                f"there is no store at {self.root}", way_out="adjourn inbox --everywhere"
             )
 
     def open_decisions(self) -> Decisions:
@@ -141,7 +148,7 @@ class Session:
             refuse = report_refusals(
                 controller, self.root, lambda sentence: self.warn(f"adjourn: {prose(sentence)}")
             )
-            # A copy can be looked at; whoever wants to change it is told
+            # A copy can be read; a command that would change it is refused
             with suppress(StoreRefused):
                 take_responses(controller, self.root, refuse=refuse)
 
@@ -281,7 +288,7 @@ class Session:
         )
 
     def print_nothing_found(self, sentence: str) -> None:
-        """Print that a list is empty, and where the store would be if there is none.
+        """Print that a list is empty, and where the store would be if it does not exist.
 
         Its name may be misspelt.
         """
@@ -317,7 +324,7 @@ class Session:
         try:
             self._print_error(error)
         except OSError as problem:
-            # What would print it cannot even be loaded: for want of descriptors, say
+            # The code that would print it cannot be loaded, for example without descriptors
             self.warn(f"adjourn: {prose(problem.strerror or 'the system fails')}")
         return error.exit_code
 

@@ -21,6 +21,7 @@ from adjourn.views.block import wrap as wrap_blocks
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _OTHER_ROWS = 14  # that an ask takes beside what is cut: why, where, the agent's words, what to do
 _LEAST_ROWS = 8
+_CUSTOMARY_ROWS = 24
 # The one place that turns a role into a colour; all other roles are plain here
 _COLOURS = {
     "strong": "1",
@@ -70,13 +71,17 @@ def columns_of(stream: TextIO | int) -> int | None:
         return None
 
 
+def rows_of_stdout() -> int:
+    """Return how high the terminal is that stdout is, or one that is not known."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).lines or _CUSTOMARY_ROWS
+    except (OSError, ValueError):
+        return _CUSTOMARY_ROWS
+
+
 def fitted(cut: Cut) -> Cut:
     """Return how much of a value is shown, with as many lines as the terminal has room for."""
-    try:
-        rows = os.get_terminal_size(sys.stdout.fileno()).lines
-    except (OSError, ValueError):
-        return cut
-    return msgspec.structs.replace(cut, lines=max(rows - _OTHER_ROWS, _LEAST_ROWS))
+    return msgspec.structs.replace(cut, lines=max(rows_of_stdout() - _OTHER_ROWS, _LEAST_ROWS))
 
 
 def printed(blocks: Iterable[Block], stream: TextIO) -> str:
@@ -123,7 +128,7 @@ def print_exactly(text: str) -> None:
 def note_lost_output(error: OSError | ValueError) -> None:
     """Note that something could not be written to stdout.
 
-    Whoever closed it does not want to hear, and that is no error; the exit code still tells.
+    The reader closed it on purpose, so that is no error; the exit code still holds.
     """
     if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
         _lost_output.append(error)

@@ -41,7 +41,7 @@ Drift = tuple[Judgement, dict[str, str], tuple[str, ...]]
 
 
 class ForgottenStart(msgspec.Struct, frozen=True):
-    """Where a call was started that the store does not know as started, and what became of it.
+    """Where a call was started that the store does not know as started, and how it ended.
 
     A store that was restored from a backup has forgotten what started since. Nothing may run twice,
     so every start leaves a mark on this machine, and every claim compares the marks with the trail.
@@ -148,7 +148,7 @@ class Agents:
         return current
 
     def close_handed_out(self, run_id: str, call: Call, result: CallResult) -> None:
-        """Record what a driver says became of a call that its agent made."""
+        """Record how a call of an agent ended, as its driver reports it."""
         with self._context.change() as tx:
             task, run = tx.running(run_id)
             _close(tx, run, tx.rows.call(task.id, call.number), result)
@@ -170,7 +170,7 @@ class Agents:
         return [call for call in under_way if call.number in batch and not is_handed_out(call)]
 
     def state_of(self, call: Call) -> ShimState:
-        """Return what became of a call that a supervisor claimed."""
+        """Return how far a call got that a supervisor claimed."""
         if call.shim:
             return self._context.processes.shim_state(call.place, call.shim)
         with self._context.store.read() as view:
@@ -256,7 +256,7 @@ class Agents:
             return tx.save_call(current, claimed_by=run.supervisor)
 
     def conclude_call(self, run: Run, call: Call, state: ShimState) -> None:
-        """Write down what became of a call whose shim has left."""
+        """Record how a call ended whose shim has left."""
         with self._context.change() as tx:
             _, current = tx.held(run)
             conclude(tx, current, call, state)
@@ -321,7 +321,7 @@ class Agents:
 
 
 def conclude(tx: Transaction, run: Run, call: Call, state: ShimState) -> None:
-    """Record what became of a call whose shim has left."""
+    """Record how a call ended whose shim has left."""
     current = tx.rows.call(call.task_id, call.number)
     if current.state not in _UNDER_WAY:
         return  # recorded before, and the answer of the store was lost
@@ -433,7 +433,7 @@ def find_forgotten_start(
 
 
 def state_at(processes: Processes, view: View, call: Call, *, place: str) -> ShimState:
-    """Return what became of a claimed call of which the store knows no shim."""
+    """Return how far a claimed call got, if the store knows no shim of it."""
     found = find_forgotten_start(processes, view, call, place=place)
     return found.state if found and found.place == place else NeverStarted()
 

@@ -177,7 +177,7 @@ class Asks:
         return self._reasons.verify(view, call)
 
     def close_call(self, run_id: str, call: Call, move: CallMove) -> None:
-        """Record what a process says became of the call that it was handed."""
+        """Record how a call ended, as the process reports it that was handed the call."""
         with self._context.change() as tx:
             task, run = tx.running(run_id)
             tx.move_call(task.id, call.number, move)
@@ -256,7 +256,7 @@ def _untold(tx: Transaction, task: Task) -> frozenset[str] | None:
 
 
 def _note_untold(tx: Transaction, task: Task, asks: Sequence[Ask]) -> None:
-    """Write down what an agent has to be told of when it goes on: what its tools left open.
+    """Record what an agent must be told when it goes on: what its tools left open.
 
     What is settled, the tool has just been told.
     """
@@ -425,7 +425,7 @@ def _find_in_slot(view: View, slot: str, kind: type[AnyAsk]) -> AnyAsk | None:
     if found is None or isinstance(found, kind):
         return found
     raise Misuse(
-        f"ask {found.id} has this key, and it is of the kind {found.kind}",
+        f"ask {found.id} has this key, and it is {found.kind.noun}",
         way_out="give questions and calls keys of their own",
     )
 

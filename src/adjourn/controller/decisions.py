@@ -3,7 +3,7 @@
 Short commands (inbox, approve, reject, answer, snooze, tasks) load this and nothing more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import assert_never
 
@@ -40,7 +40,7 @@ from adjourn.core.task import Milliseconds, Task, task_of_run
 from adjourn.core.text.render import command_line, visible
 from adjourn.core.text.when import stamp
 from adjourn.core.trail.events import Receipt
-from adjourn.ports.store import View
+from adjourn.ports.store import Change, View
 
 _LONGEST_VALUE = 4096
 _LONGEST_REASON = 300  # characters of why somebody was refused, in the trail
@@ -99,7 +99,7 @@ class Decisions:
             if name == LAST:
                 newest = view.tasks(limit=1)
                 if not newest:
-                    raise NotFound("there is no task yet", way_out="adjourn run -- COMMAND")
+                    raise NotFound("no tasks yet", way_out="adjourn run -- COMMAND")
                 return newest[0]
             found = view.tasks_like(name) if name else []
             if name in found:
@@ -184,9 +184,21 @@ class Decisions:
             runs = [run for run in view.current_runs() if run.shim and str(run.shim.pid) in words]
             return runs[0].task_id if runs else None
 
-    def tell_refusal(self, task_id: str, *, verb: str, why: str, by: Principal) -> None:
-        """Record that somebody was refused, with what they wanted to do, and to which task."""
+    def tell_refusal(
+        self,
+        task_id: str,
+        *,
+        verb: str,
+        why: str,
+        by: Principal,
+        also: Callable[[Change], None] = lambda _: None,
+    ) -> None:
+        """Record that somebody was refused, with what they wanted to do, and to which task.
+
+        `also` writes in the same transaction.
+        """
         with self._context.change() as tx:
+            also(tx.rows)
             task = tx.rows.task(task_id)
             tx.tell(
                 task.id,
@@ -199,14 +211,21 @@ class Decisions:
 
     # --- deciding ---------------------------------------------------------------------------------
 
-    def decide(self, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
-        """Record replies, all or none.
+    def decide(
+        self,
+        replies: Sequence[Reply],
+        *,
+        by: Principal,
+        also: Callable[[Change], None] = lambda _: None,
+    ) -> list[Ask]:
+        """Record replies, all or none; `also` writes in the same transaction.
 
         The first reply to an ask wins; a later one is refused with who, when and what.
         """
         # Files may be large: they are read before the transaction
         replies = [self.with_files(reply) for reply in replies]
         with self._context.change() as tx:
+            also(tx.rows)
             return self.record(tx, replies, by=by)
 
     def record(self, tx: Transaction, replies: Sequence[Reply], *, by: Principal) -> list[Ask]:
@@ -334,7 +353,7 @@ class Decisions:
             require_open(ask)
             task, call = view.task(ask.task_id), call_asked_about(view, ask)
             if call is None:
-                raise _misfit(ask, Verb.APPROVE)
+                raise _misfit(ask)
             return changed(view, task, call, arguments, look=self._context.gate.look)[0]
 
     def digest_shown(self, ask_id: str, beginning: str) -> str:
@@ -370,7 +389,7 @@ class Decisions:
         with self._context.change() as tx:
             self._context.trust.authorise_change(tx.rows, by, "snooze")
             if until is not None and until <= tx.now:
-                raise Misuse(f"{stamp(until)} is over", way_out="name a time that is still to come")
+                raise Misuse(f"{stamp(until)} is over", way_out="give a time in the future")
             tx.rows.hold_asks(ask_ids)
             snoozed: list[Ask] = []
             for ask_id in dict.fromkeys(ask_ids):
@@ -404,7 +423,7 @@ def require_fitting(view: View, ask: Ask, reply: Reply) -> None:
         case QuestionAsk() if reply.verb is Verb.ANSWER:
             _require_fitting_answer(ask, reply)
         case _:
-            raise _misfit(ask, reply.verb)
+            raise _misfit(ask)
     if reply.reason_to_override and not _is_never_allowed(ask):
         raise Misuse(
             f"ask {ask.id} needs no override: your policy does not say never",
@@ -450,7 +469,7 @@ def _require_fitting_decision(view: View, ask: ApprovalAsk, reply: Reply) -> Non
 def _require_unedited(view: View, ask: ApprovalAsk) -> None:
     """Refuse an approval that does not say of which bytes, once somebody has edited them.
 
-    Whoever types the id of the ask may have looked at the call before the edit.
+    The person who types the id of the ask may have read the call before the edit.
     """
     # Loaded here: most asks need one approval, and `approve` is a hot path
     from adjourn.core.kept_documents import ORIGINAL
@@ -458,7 +477,7 @@ def _require_unedited(view: View, ask: ApprovalAsk) -> None:
     call = view.call(ask.task_id, ask.call)
     if ORIGINAL.read_of(view, call) is not None:
         raise Conflict(
-            "this call was edited since it was asked about: say which bytes you approve",
+            "this call was edited after it was asked about: give the digest that you approve",
             way_out=f"adjourn show {ask.task_id}, then"
             f" adjourn approve {ask.id} --digest {call.digest[:SHORT]}",
         )
@@ -477,11 +496,8 @@ def _require_fitting_answer(ask: QuestionAsk, reply: Reply) -> None:
         raise Misuse(f"ask {ask.id} takes one of: {choices}", way_out=_proper_verb(ask))
 
 
-def _misfit(ask: Ask, verb: Verb) -> Misuse:
-    return Misuse(
-        f"ask {ask.id} is of the kind {ask.kind}: {verb} does not fit it",
-        way_out=_proper_verb(ask),
-    )
+def _misfit(ask: Ask) -> Misuse:
+    return Misuse(f"{ask.id} is {ask.kind.noun}: use {ask.kind.verbs}", way_out=_proper_verb(ask))
 
 
 def _proper_verb(ask: Ask) -> str:
@@ -510,7 +526,7 @@ def _ask_named(view: View, text: str) -> str:
             return asks[0]
         way_out = f"adjourn show {tasks[0]}"
         if not asks:
-            raise NotFound(f"task {visible(text)} asks nothing now", way_out=way_out)
+            raise NotFound(f"task {visible(text)} has no open ask", way_out=way_out)
         raise Ambiguous(
             f"task {visible(text)} has {len(asks)} open asks: {', '.join(asks)}", way_out=way_out
         )

@@ -69,12 +69,10 @@ def edit(tx: Transaction, task: Task, call: Call, reply: Reply, *, by: str) -> C
 def tell_edit(
     tx: Transaction, task: Task, call: Call, reply: Reply, *, by: str
 ) -> tuple[Call, Spec]:
-    """Return a call with other arguments, which is still to be saved, and tell of it."""
+    """Return a call with other arguments, not saved yet, and record the edit."""
     new, spec = as_edited(tx.rows, task, call, reply)
     if new.digest == call.digest:
-        raise Misuse(
-            "the edited call is the one that was asked for", way_out="approve it without an edit"
-        )
+        raise Misuse("the edited call is the same as before", way_out="approve it without an edit")
     if ORIGINAL.read_of(tx.rows, call) is None:
         ORIGINAL.keep_of(tx.rows, call, call.body)
     tx.tell(task.id, "call_edited", by=by, call=call.number, was=call.digest, digest=new.digest)
@@ -108,5 +106,5 @@ def schema_of(view: View, call: Call) -> Schema | None:
             f"call {call.id} cannot be edited:"
             " its process does not say that it takes other arguments than its own"
         )
-        raise Misuse(sentence, way_out="reject it with a reason, which its process is told")
+        raise Misuse(sentence, way_out="reject it with a reason; its process gets the reason")
     return _arguments.decode(kept)

@@ -48,7 +48,7 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
     is_left_open = isinstance(outcome, Waits | WantsApproval) or wants_review
     if task.wish is Wish.CANCEL and is_left_open:
         outcome = Interrupted()  # it left by itself, but nobody wants it back
-    # A call of an agent may have run while nobody saw it end: a person says what became of it. Of
+    # A call of an agent may have run while nobody saw it end: a person says whether it ran. Of
     # one that its agent was told to stop, and stopped, it is known that it has failed. A program
     # closes its own calls, unless it was killed while it made one.
     if task.spec.is_driven or isinstance(outcome, Failed):
@@ -61,7 +61,7 @@ def conclude(tx: Transaction, task: Task, run: Run, outcome: Outcome, own: OwnAs
             close_calls(tx, task, run, CallMove.LOSE)
             for call in tx.rows.calls_in(task.id, CallState.UNCERTAIN):
                 task = ask_about(tx, task, run, call)
-            doubt, pause = "nobody saw what became of a call", PauseReason.INPUT_REQUIRED
+            doubt, pause = "nobody saw how a call ended", PauseReason.INPUT_REQUIRED
             return end_run(tx, task, run, Move.LOSE, reason=pause, message=doubt)
 
     close_calls(tx, task, run, CallMove.FINISH if isinstance(outcome, Completed) else CallMove.FAIL)
@@ -128,7 +128,7 @@ def close_calls(tx: Transaction, task: Task, run: Run, move: CallMove) -> list[C
 
 
 def _withdraw_unmade(tx: Transaction, task: Task, run: Run) -> None:
-    """Take back what was approved and never made, and tell of each call in the trail."""
+    """Take back what was approved and never made, and record each call in the trail."""
     approved = tx.rows.calls_in(task.id, CallState.APPROVED)
     unmade = [call for call in approved if call.tool != COMMAND]
     tx.withdraw_calls(task)
@@ -140,7 +140,7 @@ def _withdraw_unmade(tx: Transaction, task: Task, run: Run) -> None:
 
 
 def ask_about(tx: Transaction, task: Task, run: Run, call: Call) -> Task:
-    """Ask a person what became of a call of an agent that nobody saw end."""
+    """Ask a person whether a call of an agent ran that nobody saw end."""
     prompt = f"{call.tool_call_id}, {call.tool}, was started and nobody saw it end: did it run?"
     return tx.open_uncertain(task, run, call.number, prompt=prompt, label=call.label)
 
@@ -237,7 +237,7 @@ def fail_to_start(tx: Transaction, task: Task, run: Run, *, why: str, tries: int
 
 
 def lose(tx: Transaction, task: Task, run: Run, *, proof: str = "") -> Task:
-    """Ask a person what became of a call whose process vanished without a result."""
+    """Ask a person whether a call ran whose process vanished without a result."""
     tx.withdraw_asks(task)
     tx.move_call(task.id, run.call, CallMove.LOSE)
     lost = close_calls(tx, task, run, CallMove.LOSE)

@@ -51,7 +51,7 @@ from adjourn.core.trail.reason import Grounds
 from adjourn.ports.store import View
 from adjourn.ports.world import Clock
 
-_NO_RULE = "nobody approved it, and no rule lets it start by itself"
+_NO_RULE = "nobody approved it, and no rule allows it"
 
 # Returns where a path really leads, as the kernel follows it, for a tool of that name
 Resolve = Callable[[str, str], str]
@@ -377,7 +377,7 @@ def under_policy(tx: Transaction, spec: Spec, opening: Opening) -> Spec:
 
 
 def let_through_by(opening: Opening, by: str) -> str:
-    """Return who let a command run: the policy, or whoever wanted to be asked nothing."""
+    """Return who let a command run: the policy, or the requester, who wanted no questions."""
     return POLICY if opening.is_let_through_by_policy else by
 
 

@@ -1,4 +1,4 @@
-"""What an agent is told of what it left open when its run ended."""
+"""What an agent is told about what it left open when its run ended."""
 
 import msgspec
 

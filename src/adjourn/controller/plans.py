@@ -77,7 +77,7 @@ class Plans:
         If it was begun before, that task is returned, and nothing begins.
 
         The task and the note that it belongs to the plan are one: whatever crashes, no item has two
-        tasks. Only of one that came to nothing, named by `instead_of`, a second is begun.
+        tasks. Only a failed or canceled task, named by `instead_of`, gets a successor.
         """
         self._context.trust.authorise(by, "start")
         opening = self._context.gate.opening(spec)
@@ -93,7 +93,7 @@ class Plans:
                 require_free_workspace(tx.rows, task)
             return self._runs.claim_if_queued(tx, task, supervisor, by=by)
 
-    def begin_plan_anew(self, path: str, *, by: Principal) -> None:
+    def start_plan_over(self, path: str, *, by: Principal) -> None:
         """Forget what was begun of a plan, so that all of it begins again.
 
         Its tasks stay, and must have ended.

@@ -24,6 +24,7 @@ from adjourn.core.authority.signed import (
     Signed,
     decision_of,
     key_of_signature,
+    kind_of_proof,
     require_cover,
 )
 from adjourn.core.call import COMMAND, Call, digest_of
@@ -62,7 +63,7 @@ def signed_reply(
     """Return who signed a decision, and what; the signer is where its carrier is."""
     signer = signatures.signer(signed.document.encode(), signed.signature)
     by = Principal(
-        name=f"key:{signer}",
+        name=f"{kind_of_proof(signed.signature)}:{signer}",
         inside_run=carried_by.inside_run,
         key=key_of_signature(signed.signature),
     )
@@ -82,7 +83,7 @@ class TrailReader:
         self._is_whole = len(self._events) < _FEW
 
     def history(self, number: int) -> CallHistory:
-        """Return what the trail tells of a call."""
+        """Return what the trail records about a call."""
         found = history_of(number, self._events)
         if found.is_made or self._is_whole:
             return found
@@ -279,7 +280,7 @@ class Reasons:
             if lack := _too_few(ask, approvals, needed=needed, digest=digest):
                 return NoReason(why=lack, ask=ask)
 
-        # Whoever approved must still meet the terms of the ask
+        # Those who approved must still meet the terms of the ask
         if ask.terms != Terms():
             beginning = trail.beginning()
             for event in approvals:

@@ -1,4 +1,4 @@
-"""What becomes of the tasks of a store that may lack its newest past.
+"""What happens to the tasks of a store that may lack its newest past.
 
 What may have run is asked about, never started.
 """
@@ -31,7 +31,7 @@ def doubt_unfinished(tx: Transaction, *, ended: Container[str] = ()) -> Doubts:
     """Take back every unused approval: its call may have run without this store knowing.
 
     A run with a lease is taken from its supervisor only after that is over, unless it is known to
-    have ended. What was about to run, or ran, becomes uncertain: a person says what became of it.
+    have ended. What was about to run, or ran, becomes uncertain: a person says whether it ran.
     What waits for an approval is asked for again, with that said. Nothing is left that would start
     without a person.
     """

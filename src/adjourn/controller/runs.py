@@ -1,4 +1,4 @@
-"""How a run begins and ends, and what becomes of one whose supervisor died."""
+"""How a run begins and ends, and what happens to one whose supervisor died."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -115,7 +115,7 @@ class Runs:
             _require_startable(tx.rows, task)
             if call_to_run(tx.rows, task) != seen:
                 raise Outdated(
-                    f"task {task.id} changed while its command was looked at",
+                    f"task {task.id} changed while its command was checked",
                     way_out=f"adjourn show {task.id}",
                 )
             return self._claim(tx, task, supervisor, found, obstacle, by=ADJOURN)
@@ -173,7 +173,7 @@ class Runs:
         if found is None:
             return Claimed(task=started, run=run, call=call)
 
-        # It ran before the store was set back. Nothing starts: what became of it is written down.
+        # It ran before the store was set back. Nothing starts: how it ended is recorded.
         record_start(tx, run, call, found.place)
         if isinstance(found.state, Ended):
             exit_ = found.state.exit
@@ -241,7 +241,7 @@ class Runs:
                 if isinstance(reason, NoReason):
                     obstacle = self._obstacle_without_reason(tx.rows, task, call, reason)
                 if obstacle:
-                    queued = endings.release(tx, task, current, why="what let it start is gone")
+                    queued = endings.release(tx, task, current, why="its approval is gone")
                     is_queued = queued.state is TaskState.QUEUED
                     return gate.stop(tx, queued, obstacle) if is_queued else queued
                 assert isinstance(reason, Reason)  # noqa: S101 -- else there is an obstacle
@@ -322,7 +322,7 @@ class Runs:
             return endings.fail_to_start(tx, *tx.held(run), why=why, tries=tries)
 
     def lose(self, run: Run, *, tries: int = TRIES) -> Task:
-        """Ask a person what became of a call whose process vanished.
+        """Ask a person whether a call ran whose process vanished.
 
         Unless a second start does no harm, or its agent can be resumed.
         """

@@ -77,7 +77,7 @@ class Signing:
                 return self._decisions.record(tx, replies, by=by)
             if used != fingerprint:
                 raise Conflict(
-                    "that id was used for another decision", way_out="send it with an id of its own"
+                    "this id was used for another decision", way_out="send it with an id of its own"
                 )
             return [tx.rows.ask(reply.ask_id) for reply in replies]
 

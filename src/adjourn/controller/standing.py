@@ -97,7 +97,7 @@ def report_of(view: View, run: Run) -> Report | None:
 
 
 def spent_before(view: View, run: Run) -> Spent:
-    """Return what the runs of a task took before this one, by the newest of them that said so."""
+    """Return what the runs of a task took before this one, as the newest of them reports it."""
     for number in range(run.number - 1, 0, -1):
         if report := REPORT.of(number).read(view, run.task_id):
             return report.task or report.spent

@@ -6,7 +6,7 @@ import msgspec
 
 from adjourn.controller import gate
 from adjourn.controller.context import Context
-from adjourn.controller.decisions import Decisions
+from adjourn.controller.decisions import ENOUGH, Decisions, require_named
 from adjourn.controller.endings import end_run
 from adjourn.controller.left_open import add_follow_up
 from adjourn.controller.runs import Runs
@@ -40,6 +40,7 @@ from adjourn.core.errors import (
     Conflict,
     Misuse,
     MoveRefused,
+    NotFound,
     StaleCheckpoint,
     UnreadableRow,
 )
@@ -221,7 +222,7 @@ class Tasks:
             last = decoded(messages[-1]) if messages else None
             if isinstance(last, Assistant) and last.tool_calls:
                 raise Misuse(
-                    "a text cannot stand between calls and their results, which wait there",
+                    "a text cannot come between calls and their results: calls wait there",
                     way_out=f"adjourn fork {task_id}",
                 )
             messages = [*messages, encoded(User(text=text))]
@@ -317,8 +318,31 @@ class Tasks:
 
     # --- a person moves a task --------------------------------------------------------------------
 
+    def find_call(self, text: str) -> tuple[str, int]:
+        """Return the task and the number of a call, by TASK.NAME or by the ask that is about it."""
+        if "." not in text:
+            ask = self._decisions.find_ask(text)
+            if not isinstance(ask, UncertainAsk):
+                raise Conflict(
+                    f"ask {ask.id} is not about an uncertain call",
+                    way_out=f"adjourn show {ask.task_id}",
+                )
+            return ask.task_id, ask.call
+        named, _, name = text.partition(".")
+        require_named(named)
+        task = self._decisions.find_task(named, shortest=ENOUGH)
+        with self._context.store.read() as view:
+            labelled = view.call_labelled(task.id, name)
+        number = name.removeprefix("tc_") if name.startswith("tc_") else ""
+        if labelled is None and not (number.isascii() and number.isdigit()):
+            raise NotFound(
+                f"no call {text}: write TASK.tc_N, or the agent's own name for it",
+                way_out="adjourn inbox",
+            )
+        return task.id, labelled.number if labelled else int(number)
+
     def settle(self, task_id: str, call_number: int, verdict: Verdict, *, by: Principal) -> Task:
-        """Take a person's word on what became of an uncertain call."""
+        """Record a person's word on whether an uncertain call ran."""
         call_move, move = _VERDICTS[verdict]
         with self._context.change() as tx:
             self._context.trust.authorise_change(tx.rows, by, Verb.SETTLE)
@@ -336,7 +360,7 @@ class Tasks:
             level = self._context.trust.weigh(tx.rows, ask, Verb.SETTLE, by=by)
             tx.settle_ask(ask, AskMove.SETTLE, text=verdict, by=by.name, level=level)
 
-            # An agent or a program goes on, and gets to know what became of its call
+            # An agent or a program goes on, and learns how its call ended
             if is_inside:
                 if verdict is not Verdict.RUN_AGAIN:
                     result = CallResult(ok=verdict is Verdict.IT_RAN, settled_by=by.name)
@@ -748,7 +772,7 @@ def _can_follow_up(task: Task) -> bool:
 
 
 def _require_unneeded_by_plan(view: View, task: Task) -> None:
-    """Refuse to forget how an item of a plan came to nothing.
+    """Refuse to forget why an item of a plan failed or was canceled.
 
     Of one that succeeded, the plan knows that without its task.
     """

@@ -218,7 +218,7 @@ class Transaction:
             for ask in asks:
                 if ask.settlement is None or ask.settlement.state not in _REFUSALS:
                     continue
-                # A process is told of a rejection of its own calls, and goes on
+                # A process learns that its own call was rejected, and goes on
                 call = call_asked_about(self.rows, ask)
                 if call is None or call.tool == COMMAND:
                     return self._refuse(task, ask, ask.settlement, by=by)
@@ -296,7 +296,7 @@ class Transaction:
     def cancel_children(self, task: Task) -> None:
         """Cancel what a task waits for and will not come back to.
 
-        Else a new session would have it done a second time.
+        Otherwise a new session would do it a second time.
         """
         for child in children_left_open(self.rows, run_id(task.id, task.runs)):
             if child.state in _IDLE and not self.rows.calls_in(child.id, CallState.UNCERTAIN):
@@ -508,7 +508,7 @@ class Transaction:
     def open_uncertain(
         self, task: Task, run: Run, call: int, *, prompt: str, label: str | None = None
     ) -> Task:
-        """Ask a person what became of a call that nobody saw end."""
+        """Ask a person whether a call ran that nobody saw end."""
         ask = UncertainAsk(
             id=self.new_id(),
             task_id=task.id,

@@ -156,7 +156,7 @@ class Trust:
         person = person_of(ask.terms, by, self.rights(by))
         if person is None:
             raise NotAllowed(
-                f"{by.name} is none of those who may approve this",
+                f"{by.name} is not among those who may approve this",
                 way_out=f"adjourn show {ask.task_id}",
             )
         return person

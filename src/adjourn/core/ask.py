@@ -33,7 +33,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by_name: bool = False  # `--approve-all` does not cover it
     override: bool = False  # the policy says never: a person must say why it runs all the same
     approvals: int = 1  # by so many people
-    people: tuple[Person, ...] | None = None  # only these count; None: whoever may approve at all
+    people: tuple[Person, ...] | None = None  # only these count; None: all approvers
 
     @property
     def is_counted(self) -> bool:
@@ -47,6 +47,16 @@ class AskKind(StrEnum):
     APPROVAL = "approval"
     QUESTION = "question"
     UNCERTAIN = "uncertain"
+
+    @property
+    def noun(self) -> str:
+        """The kind as a sentence names it."""
+        return {"approval": "an approval", "question": "a question"}.get(self, "an uncertain call")
+
+    @property
+    def verbs(self) -> str:
+        """The verbs that settle it, as a sentence names them."""
+        return {"approval": "`approve` or `reject`", "question": "`answer`"}.get(self, "`settle`")
 
 
 class Verb(StrEnum):
@@ -174,7 +184,7 @@ class ApprovalAsk(AskFields, frozen=True, kw_only=True):
 
     @property
     def terms_met(self) -> Terms:
-        """The terms that its approvals meet: by these people, whoever else might have approved."""
+        """The terms that its approvals meet: those of the people who approved."""
         people = self.terms.people
         if people is None:
             return self.terms
@@ -219,7 +229,7 @@ class QuestionAsk(AskFields, frozen=True, kw_only=True):
 
 
 class UncertainAsk(AskFields, frozen=True, kw_only=True):
-    """Asks what became of a call that nobody saw end. It does not expire: silence tells nothing."""
+    """Asks whether a call ran that nobody saw end. It does not expire: silence proves nothing."""
 
     kind: ClassVar[AskKind] = AskKind.UNCERTAIN
     call: int

@@ -1,4 +1,4 @@
-"""A tool call: its canonical bytes, their digest, and the journal of what became of it."""
+"""A tool call: its canonical bytes, their digest, and the journal of its states."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -20,7 +20,7 @@ _DAMAGED = (msgspec.MsgspecError, ValueError, RecursionError)  # what no call of
 
 
 class Fate(StrEnum):
-    """What became of a call, in the words that machines read: its state, or `not_made`."""
+    """How a call ended, in the words that machines read: its state, or `not_made`."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -49,7 +49,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool call with an effect, whoever approved it."""
+    """One tool call with an effect, approved by a person or by a rule."""
 
     task_id: str
     number: int
@@ -123,7 +123,7 @@ def command_body(command: Command) -> bytes:
 
 
 def argv_of(command: Command) -> Json:
-    """Return the words of a command as its call's arguments hold them."""
+    """Return a command's arguments as its call holds them."""
     words: Json = msgspec.to_builtins([portable(word) for word in command.argv])
     return words
 

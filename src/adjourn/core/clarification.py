@@ -59,7 +59,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """All that a process needs to go on, whoever goes on."""
+    """All that any process needs to go on."""
 
     agent_id: str
     timestamp: str = ""
@@ -123,7 +123,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """What whoever wrote it is told."""
+        """What its author is told."""
         return f"the response for {visible(self.task_id)} is refused: {self.why}"
 
 

@@ -13,7 +13,7 @@ _WIDEST = 60
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one file; its lines are counted where it is text and not very large."""
+    """How one file changed; lines are counted where it is text and not very large."""
 
     path: str
     what: Literal["added", "changed", "removed"]

@@ -1,9 +1,9 @@
 """Every error adjourn can tell a person, in one tree.
 
 AdjournError
-├── Misuse              2  the words of the command do not fit
-│   ├── BadPolicy       2  a policy file says something that means nothing
-│   └── BadPlan         2  a plan's file says something that means nothing
+├── Misuse              2  invalid arguments
+│   ├── BadPolicy       2  a policy file is invalid
+│   └── BadPlan         2  a plan's file is invalid
 ├── NotFound            3  no such task, ask, call, checkpoint or plan
 │   └── Ambiguous       3  several begin with that prefix
 ├── Conflict            4  someone was first, or it is not the time for this
@@ -15,7 +15,7 @@ AdjournError
 │   ├── WorkspaceBusy   4  a plan is at work there
 │   └── NothingRecorded 4  of several replies some do not fit, so none counts
 ├── NotAllowed          5  this principal may not
-├── NotInsideARun       2  nobody is there to ask
+├── NotInsideARun       2  cannot ask a person
 ├── Rejected            1  a person said no, or nobody said anything in time
 ├── EditIgnored         1  a person changed the arguments, and the process did not look
 ├── CannotResume        6  only a restart can go on
@@ -53,22 +53,22 @@ class AdjournError(Exception):
 
 
 class Misuse(AdjournError):
-    """The words of the command do not fit."""
+    """Invalid arguments."""
 
     code = "usage"
     exit_code = exits.USAGE
 
 
 class BadPolicy(Misuse):
-    """A policy file says something that means nothing; nothing runs before it is put right."""
+    """A policy file is invalid. Nothing runs until it is fixed."""
 
     code = "bad_policy"
 
 
 class BadPlan(Misuse):
-    """A plan's file says something that means nothing.
+    """A plan's file is invalid.
 
-    Nothing of it starts before it is put right.
+    None of its tasks starts until it is fixed.
     """
 
     code = "bad_plan"
@@ -156,7 +156,7 @@ class NothingRecorded(Conflict):
 
     @classmethod
     def of(cls, items: Sequence[ReplyResult]) -> "NothingRecorded":
-        """Tell of each item whether it fits."""
+        """Report for each item whether it was accepted."""
         refused = [item.error for item in items if item.error]
         error = cls(
             f"nothing was recorded: {len(refused)} of {len(items)} do not fit",
@@ -168,7 +168,7 @@ class NothingRecorded(Conflict):
 
 
 class NotAllowed(AdjournError):
-    """Whoever asks may not do that."""
+    """The caller is not allowed to do that."""
 
     code = "not_allowed"
     exit_code = exits.NOT_ALLOWED

@@ -26,6 +26,22 @@ from adjourn.core.resumption import FollowUp
 T = TypeVar("T")
 
 
+class SentMessage(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A message that shows an ask: where it is, and which bytes of the call it shows."""
+
+    handle: str
+    digest: str | None
+    event: str  # for which it was sent
+
+
+class SettlingLink(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A link whose holder may settle an ask, until a time. Its token is not kept."""
+
+    hash: str  # of the token, SHA-256
+    notifier: str  # whose message has it
+    expires_at: int
+
+
 class Reads(Protocol):
     """A view of the store, as far as documents go."""
 
@@ -154,6 +170,18 @@ COPIES: TaskDocument[dict[str, str | None]] = TaskDocument(
     lambda body: msgspec.json.decode(body, type=dict[str, str | None]),
 )
 SIGNED = _json("signed:", Signed)  # and an ask's id: the signature under its reply
+# And a notifier's name, a colon and an ask's id: the messages that show the ask now
+SENT: TaskDocument[tuple[SentMessage, ...]] = TaskDocument(
+    "sent:",
+    msgspec.json.encode,
+    lambda body: msgspec.json.decode(body, type=tuple[SentMessage, ...]),
+)
+# And an ask's id: the links by which it may be settled
+LINKS: TaskDocument[tuple[SettlingLink, ...]] = TaskDocument(
+    "links:",
+    msgspec.json.encode,
+    lambda body: msgspec.json.decode(body, type=tuple[SettlingLink, ...]),
+)
 REPORT = _json("report:", Report)  # and a run's number: what an agent's run reported
 # And a run's number: the messages before its session, and all of them when it ended
 REACHED = TaskDocument("reached:", _encode_reach, _decode_reach)
@@ -201,7 +229,7 @@ PLAN = SharedDocument(
 ITEM = SharedDocument(
     "item:", msgspec.json.encode, lambda body: msgspec.json.decode(body, type=dict[str, str])
 )
-# And the digest of its path. It is never kept: whoever reads it holds it, so that of two tasks of
+# And the digest of its path. It is never kept: its reader holds it, so that of two tasks of
 # plans that begin at the same moment one waits for the other.
 WORKSPACE = SharedDocument("workspace:", bytes, bytes)
 # For which tasks agents may decide that did not start them
@@ -210,6 +238,8 @@ DELEGATIONS: SharedDocument[tuple[Delegation, ...]] = SharedDocument(
     msgspec.json.encode,
     lambda body: msgspec.json.decode(body, type=tuple[Delegation, ...]),
 )
+# And a notifier's name and its bot: the first update that was not taken yet
+HEARD: SharedDocument[int] = SharedDocument("heard:", lambda number: str(number).encode(), int)
 USED_ONCE = SharedDocument("", bytes, bytes)  # and the name of a decision that counts once
 
 

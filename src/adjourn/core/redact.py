@@ -1,12 +1,12 @@
 """Takes secrets out of copies: manifests, notifications, logs.
 
-What is hashed, run, or shown to whoever decides stays whole.
+What is hashed, run, or shown to the person who decides stays whole.
 """
 # ruff: noqa: RUF001 -- our mark has quotation marks of its own, so that nobody takes it for markup
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar, assert_never, cast
 
 import msgspec
@@ -32,6 +32,7 @@ _RENDERED_MARK = (
 )
 _JSON_BEGINS, _JSON_ENDS = frozenset("{["), frozenset("}]")
 _PIECE, _OVERLAP = 1_000, 200
+_SHORT, _MOST_SHORT = 64, 4_096  # characters of a short text, and how many are remembered
 _MOST_QUANTIFIERS = 3
 
 _SECRETIVE = (
@@ -114,9 +115,21 @@ class Redactor:
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
         self._own = [_checked(pattern) for pattern in patterns]
+        # A document has the same short texts again and again: names of keys, states, kinds
+        self._short: dict[str, str] = {}
 
     def text(self, text: str) -> str:
         """Return a text without its secrets; one that is a JSON document is looked at as one."""
+        if len(text) > _SHORT:
+            return self._clean(text)
+        clean = self._short.get(text)
+        if clean is None:
+            if len(self._short) >= _MOST_SHORT:
+                self._short.clear()
+            clean = self._short[text] = self._clean(text)
+        return clean
+
+    def _clean(self, text: str) -> str:
         if text[:1] in _JSON_BEGINS and text[-1:] in _JSON_ENDS:
             text = self._json(text)
         small = text.lower()
@@ -286,6 +299,7 @@ class Redactor:
         return None if text is None else self.text(text)
 
 
+@lru_cache(maxsize=1024)
 def _is_secretive(name: str) -> bool:
     return _compiled(rf"(?i){_NAME}").fullmatch(name) is not None
 
@@ -307,7 +321,7 @@ def _checked(pattern: str) -> re.Pattern[str]:
     if len(pattern) > LONGEST_PATTERN or not is_tame(pattern):
         raise Misuse(
             f"`redact`: the pattern {pattern!r} cannot be used",
-            way_out="see docs/how-to/keep-secrets.md",
+            way_out="redact = ['ACME-[0-9]+'] in that file",
         )
     return _compiled(pattern)
 

@@ -15,7 +15,7 @@ CHOICES = (APPROVE, APPROVE_AND_STOP, f"{REQUEST_CHANGES}: TEXT", REJECT)
 
 
 class WorkApproved(msgspec.Struct, frozen=True):
-    """The work is good; whoever executes the plan goes on, or stops here."""
+    """The work is good; the execution of the plan goes on, or stops here."""
 
     stops: bool
 
@@ -36,7 +36,7 @@ Review = WorkApproved | ChangesRequested | TurnedDown
 
 
 def review_of(text: str | None) -> Review | None:
-    """Read a review, or return None where it is none of the four.
+    """Read a review, or return None if it is not one of the four.
 
     What is to change must be said.
     """

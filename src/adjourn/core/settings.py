@@ -12,7 +12,7 @@ from adjourn.core.task import TRIES
 from adjourn.core.text.render import visible
 from adjourn.core.text.when import milliseconds
 
-WAY_OUT = "see docs/how-to/run-a-worker.md"
+WAY_OUT = "max_active: 4 in .adjourn/supervision.yaml"
 _DAY = 86_400
 
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=_DAY)]

@@ -1,11 +1,10 @@
 """What the tools do: each over the one controller, for one principal.
 
-Whoever is part of a run starts, watches and asks. Outside, an agent decides for what it started.
-Every refusal is told in the trail of the task that it is about.
+A process of a run starts, watches and asks. Outside, an agent decides for what it started.
+Every refusal is recorded in the trail of the task that it is about.
 """
 
 import os
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -21,27 +20,25 @@ from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import SESSION_RUNNER, Spec, Task, task_of_run
 from adjourn.core.text.when import milliseconds
 from adjourn.mcp_server import tools
+from adjourn.mcp_server.launch import Launcher
 from adjourn.mcp_server.protocol import Json, Request, Waiting, is_object
 from adjourn.mcp_server.resources import Resources
 from adjourn.mcp_server.shown_tasks import ShownTasks
 from adjourn.mcp_server.waiting import Pause, TaskWait, ceiling_of
 from adjourn.process.ancestry import parent_run_in
 from adjourn.process.identity import identify
-from adjourn.settings.config import exit_codes_setting, open_redactor, wants_pauses
+from adjourn.settings.config import open_redactor, wants_pauses
 from adjourn.supervision.workspace_notes import require_workspace
 from adjourn.views.block import CommandWriter
-from adjourn.wiring import find_unattended
 from adjourn.wiring.controller import open_controller
-from adjourn.wiring.launch import Launch, Launcher, launch_after
 from adjourn.wiring.runners import (
-    Work,
     command_work,
     find_kind,
     prompt_work,
     require_resumable,
+    spec_of,
 )
 
-_AGAIN = 10.0  # seconds until a task that nobody took is given another supervisor
 _LONGEST_PIECE = 12_000  # characters of included text
 
 
@@ -68,7 +65,6 @@ class Control:
         self._told: dict[str, Pause] = {}
         self._started: dict[str, str] = {}  # tasks by the host's calls, inside a run
         self._left_open: set[str] = set()
-        self._launched: dict[str, float] = {}
         self.tools: dict[str, Callable[[Any, Request], Json | Waiting]] = {
             "run_command_task": self._run_command_task,
             "subagent_task": self._subagent_task,
@@ -125,7 +121,8 @@ class Control:
         if not given.command[0]:
             raise Misuse("command begins with the name of a program", way_out='["make", "deploy"]')
         is_gated = wants_pauses() if given.pause_on_approval is None else given.pause_on_approval
-        spec = self._spec(command_work(given.command), given.cwd, is_gated=is_gated)
+        work, parent = command_work(given.command), self._parent_run
+        spec = spec_of(work, given.cwd, is_gated=is_gated, parent_run=parent)
         return self._start(spec, given.key, request)
 
     def _subagent_task(self, given: tools.SubagentTask, request: Request) -> Json:
@@ -136,22 +133,8 @@ class Control:
         if is_gated is None:
             is_gated = True  # a parent is there to see the pause
         work = prompt_work(given.runner, given.prompt, given.options)
-        return self._start(self._spec(work, given.cwd, is_gated=is_gated), given.key, request)
-
-    def _spec(self, work: Work, folder: str | None, *, is_gated: bool) -> Spec:
-        workspace = folder or os.getcwd()
-        if not os.path.isabs(workspace) or not os.path.isdir(workspace):
-            raise Misuse(
-                f"cwd {workspace} is not a directory with an absolute path",
-                way_out="leave cwd out, or name a directory that is there",
-            )
-        return Spec(
-            **work,
-            workspace=os.path.realpath(workspace),
-            parent_run=self._parent_run,
-            pause_on_approval=is_gated,
-            asks_by_exit_code=exit_codes_setting() == "ask",
-        )
+        spec = spec_of(work, given.cwd, is_gated=is_gated, parent_run=self._parent_run)
+        return self._start(spec, given.key, request)
 
     def _start(self, spec: Spec, key: str | None, request: Request) -> Json:
         # Inside a run a child is found again by what it does, so that a parent that is run again
@@ -161,7 +144,7 @@ class Control:
             if name not in self._started:
                 words = "\0".join((*spec.argv, spec.prompt or ""))
                 launch = self._launcher.start(spec.pool, slot="-")
-                task = self._launched_task(
+                task = self._launcher.commit(
                     launch,
                     lambda: self.controller.tasks.start(
                         spec, by=self.by, key=f"run:{spec.workspace}\0{words}"
@@ -176,28 +159,14 @@ class Control:
             self._adopt(found)
             return self._shown_task(found.id)
         launch = self._launcher.start(spec.pool, slot=slot)
-        task = self._launched_task(
+        task = self._launcher.commit(
             launch, lambda: self.controller.tasks.start(spec, by=self.by, slot=slot)
         )
         return self._shown_task(task.id)
 
-    def _launched_task(self, launch: Launch | None, commit: Callable[[], Task]) -> Task:
-        """Commit a change, and remember when a supervisor was started for it."""
-        task = launch_after(launch, commit)
-        if launch and task.state is TaskState.QUEUED:
-            self._launched[task.id] = time.monotonic()
-        return task
-
     def _adopt(self, task: Task) -> None:
         """Give a queued task a supervisor that was left without one, if it is ours to start."""
-        if not find_unattended(self._root, [task], now=self.controller.now()):
-            return
-        if time.monotonic() - self._launched.get(task.id, -_AGAIN) < _AGAIN:
-            return
-        self._launched[task.id] = time.monotonic()
-        launch = self._launcher.start(task.spec.pool, task_id=task.id)
-        if launch:
-            launch.begin(task.id)
+        self._launcher.adopt(task, now=self.controller.now())
 
     def _call_key(self, key: str | None, request: Request) -> str:
         """Name a call, so that the same call of the same host finds what it started."""
@@ -377,7 +346,7 @@ class Control:
         if task.spec.runner == SESSION_RUNNER:
             return self._shown_task(commit().id)
         launch = self._launcher.start(task.spec.pool, task_id=task.id)
-        return self._shown_task(self._launched_task(launch, commit).id)
+        return self._shown_task(self._launcher.commit(launch, commit).id)
 
     def _cancel_task(self, given: tools.CancelTask, request: Request) -> Json:
         del request

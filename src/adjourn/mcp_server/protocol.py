@@ -96,7 +96,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def progress_token(self) -> Id | None:
-        """The name under which it wants to hear of progress, if it does."""
+        """The name under which it wants progress reports, if it does."""
         token = self.meta.get("progressToken")
         return token if isinstance(token, int | str) else None
 
@@ -158,7 +158,7 @@ class Handlers(Protocol):
         ...
 
     def call(self, name: str, arguments: Json, request: Request) -> "Json | Waiting":
-        """Call a tool; raise Refused if there is none of that name."""
+        """Call a tool; raise Refused if no tool has that name."""
         ...
 
     def resources(self) -> Sequence[Json]:
@@ -170,7 +170,7 @@ class Handlers(Protocol):
         ...
 
     def read(self, uri: str) -> Sequence[Json]:
-        """Return the contents of a resource; raise Refused if there is none."""
+        """Return the contents of a resource; raise Refused if it does not exist."""
         ...
 
 
@@ -337,7 +337,7 @@ def updated(uri: str, subscription: Id | None = None) -> Json:
 
 
 def progress_notice(request: Request, seconds: int, message: str) -> Json | None:
-    """Return the notice that a wait goes on, for a client that wants to hear of it."""
+    """Return the notice that a wait goes on, for a client that asked for progress."""
     if request.progress_token is None:
         return None
     told = {"progressToken": request.progress_token, "progress": seconds, "message": message}

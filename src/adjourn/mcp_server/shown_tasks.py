@@ -1,4 +1,4 @@
-"""Tasks and asks as results show them: the manifest's words, and what whoever asks may do."""
+"""Tasks and asks as results show them: the manifest's words, and what the caller may do."""
 
 from collections.abc import Iterable
 from typing import Any, assert_never
@@ -157,7 +157,7 @@ class ShownTasks:
                 assert_never(ask)
         is_uncertain = isinstance(ask, UncertainAsk)
         why_not = (
-            "only a person says what became of a call that nobody saw end"
+            "only a person can say whether a call ran that nobody saw end"
             if is_uncertain
             else self._controller.decisions.why_not(view, ask, verb, by=self._by)
         )

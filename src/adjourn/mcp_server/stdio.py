@@ -169,7 +169,7 @@ class StdioServer:
         return max(0.0, min(ends) - now) * 1000 + 1
 
     def _look(self, *, is_woken: bool) -> None:
-        """See what has happened, finish the waits that are ready or late, and tell of progress."""
+        """Check what happened, finish waits that are ready or late, and report progress."""
         if not self._is_watching or not self._listener:
             return
         if is_woken:

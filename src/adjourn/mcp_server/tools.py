@@ -1,4 +1,4 @@
-"""The tools: what each takes, says of itself, and who may call it. A tool that is not here is none.
+"""The tools: their arguments, descriptions, and who may call them. There are no tools but these.
 
 The arguments are checked as they are read, and the schema that hosts get is made of the same types.
 """

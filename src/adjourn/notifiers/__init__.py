@@ -29,6 +29,79 @@ OURS = {
         factory="adjourn.notifiers.webhook:prepare",
         takes_secret=True,
     ),
+    "telegram": NotifierKind(
+        name="telegram",
+        keys={
+            "telegram": "A table `[notify.telegram]`: a chat where asks have buttons.",
+            "telegram.chat": "The number of the chat, or `@NAME` of a public one.",
+            "telegram.token_file": "The file that holds the bot's token; a relative path begins at"
+            " the config's directory. It needs this or the next one.",
+            "telegram.token_env": "The environment variable that holds the bot's token.",
+            "telegram.approvers": "Who may press: Telegram's number of each user, and a name. The"
+            " name of a `[[person]]` makes it one more principal of that person.",
+            "telegram.api": "Another server of the Bot API. Without it, Telegram's.",
+        },
+        factory="adjourn.notifiers.telegram:prepare",
+    ),
+    "ntfy": NotifierKind(
+        name="ntfy",
+        keys={
+            "ntfy": "A table `[notify.ntfy]`: a topic of ntfy.",
+            "ntfy.topic": "The topic. Its readers may decide, so it is a secret on a public"
+            " server.",
+            "ntfy.url": "Your server. Without it, `https://ntfy.sh`.",
+            "ntfy.token_file": "The file that holds an access token, if the server wants one.",
+            "ntfy.token_env": "The environment variable that holds it.",
+            "ntfy.public_url": "Where phones reach `adjourn serve`: the buttons post there. Without"
+            " it there are no buttons.",
+            "ntfy.person": "Who reads the topic. Without it, its decisions are not a person's.",
+        },
+        factory="adjourn.notifiers.ntfy:prepare",
+    ),
+    "mail": NotifierKind(
+        name="mail",
+        keys={
+            "mail": "A table `[notify.mail]`: mail with a link to a page that decides.",
+            "mail.to": "A list of addresses.",
+            "mail.from": "The address that it comes from.",
+            "mail.smtp": "The mail server, `HOST` or `HOST:PORT`.",
+            "mail.security": "`starttls` (without it), `tls`, or `none` for a server on this"
+            " machine.",
+            "mail.user": "The name to log in with, if the server wants one.",
+            "mail.token_file": "The file that holds the password.",
+            "mail.token_env": "The environment variable that holds it.",
+            "mail.public_url": "Where browsers reach `adjourn serve`: the link leads there. Without"
+            " it there is no link.",
+            "mail.person": "Who reads the mail. Without it, its decisions are not a person's.",
+        },
+        factory="adjourn.notifiers.mail:prepare",
+    ),
+    "slack": NotifierKind(
+        name="slack",
+        keys={
+            "slack": "A table `[notify.slack]`: a channel where asks have buttons.",
+            "slack.channel": "The id of the channel, as in `C0123456789`.",
+            "slack.bot_token_file": "The file that holds the bot's token (`xoxb-`). It needs this"
+            " or the next one.",
+            "slack.bot_token_env": "The environment variable that holds it.",
+            "slack.app_token_file": "The file that holds the app's token (`xapp-`) for Socket Mode."
+            " Without it, and the next one, there are no buttons.",
+            "slack.app_token_env": "The environment variable that holds it.",
+            "slack.approvers": "Who may press: the id of each member (`U0123456789`), and a name."
+            " The name of a `[[person]]` makes it one more principal of that person.",
+            "slack.api": "Another server of the API. Without it, Slack's.",
+        },
+        factory="adjourn.notifiers.slack:prepare",
+    ),
+    "apprise": NotifierKind(
+        name="apprise",
+        keys={
+            "apprise": "A list of URLs of apprise, for the services that it knows. It only tells,"
+            " and needs the extra `notify`.",
+        },
+        factory="adjourn.notifiers.apprise:prepare",
+        extra="notify",
+    ),
 }
 
 
@@ -41,8 +114,8 @@ def choose_kind(values: Mapping[str, Any]) -> NotifierKind:
     if not named and others:
         raise BadTable(f"object contains unknown field `{others[0]}`")
     if len(named) != 1:
-        names = " or ".join(f"`{name}`" for name in OURS)
-        raise BadTable(f"it needs {names}, and not both")
+        *names, last = (f"`{name}`" for name in OURS)
+        raise BadTable(f"it needs one of {', '.join(names)} and {last}, and only one")
     return named[0]
 
 

@@ -56,7 +56,7 @@ class Drive(Protocol):
         ...
 
     def close(self, call: Call, result: CallResult) -> None:
-        """Record what became of a call that was handed out."""
+        """Record how a call ended that was handed out."""
         ...
 
     def ask(self, question: Question) -> QuestionAsk:
@@ -103,7 +103,7 @@ class Drive(Protocol):
         ...
 
     def note_step(self, number: int) -> None:
-        """Tell whoever wants to hear it that the model has answered for the n-th time."""
+        """Report that the model has answered for the n-th time."""
         ...
 
     def report(self, report: Report) -> None:

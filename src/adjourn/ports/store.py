@@ -212,11 +212,11 @@ class View(Protocol):
         ...
 
     def requester(self, task_id: str) -> str:
-        """Return who asked for a task: whoever its first event says."""
+        """Return who asked for a task, as its first event records it."""
         ...
 
     def beginning(self, task_id: str) -> Event | None:
-        """Return the first event of a task; None where there is none, or it cannot be read."""
+        """Return the first event of a task; None if it is missing or unreadable."""
         ...
 
     def newest_events(self, task_id: str, *, limit: int) -> list[Event]:
@@ -367,7 +367,7 @@ class Change(View, Protocol):
 
 
 class Listener(Protocol):
-    """Wakes whoever waits for a change.
+    """Wakes those who wait for a change.
 
     What changed is read from the store: a wake-up may be spurious, or lost.
     """
@@ -378,13 +378,13 @@ class Listener(Protocol):
 
     @property
     def trouble(self) -> str | None:
-        """Why it hears nothing, where it cannot; whoever polls it has to look by itself then."""
+        """Why it gets no notices, if so; then the caller has to check the store itself."""
         ...
 
     def drain(self) -> None:
         """Forget the wake-ups that have come so far.
 
-        What broke is mended here, and whoever looks afterwards misses nothing.
+        A broken connection is opened again here; a caller who reads after this misses nothing.
         """
         ...
 

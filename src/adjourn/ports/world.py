@@ -100,7 +100,7 @@ class Processes(Supervisors, Protocol):
     """Knows which processes live, and what dead ones left behind."""
 
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
-        """Return what became of a run's shim; once it vanished, nothing of the run is alive."""
+        """Return the state of a run's shim; once it vanished, nothing of the run is alive."""
         ...
 
     def start_mark(self, call_id: str, *, place: str) -> StartMark | None:
@@ -115,7 +115,7 @@ class Processes(Supervisors, Protocol):
         ...
 
     def found_at(self, place: str) -> ShimState:
-        """Return what became of what was started there, by its files alone."""
+        """Return the state of what was started there, by its files alone."""
         ...
 
     def has_live_run(self, task_id: str) -> bool:

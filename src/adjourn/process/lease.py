@@ -24,7 +24,7 @@ class Lease:
     def __init__(self, run_dir: str, deadline: float) -> None:
         self._deadline = deadline
         os.mkfifo(f"{run_dir}/{NAME}", 0o600)
-        # For writing, too: so it never ends, whoever comes and goes at the other end.
+        # For writing, too: so it never ends, however often the other end opens and closes.
         self._pipe = os.open(
             f"{run_dir}/{NAME}", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
         )

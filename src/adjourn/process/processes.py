@@ -56,7 +56,7 @@ class LocalProcesses(LocalSupervisors):
         self._left_by = left_by
 
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
-        """Return what became of a run's shim; when it vanished, nothing of the run is left alive.
+        """Return the state of a run's shim; when it vanished, nothing of the run is left alive.
 
         A shim that holds its lock is alive, also if no process here has its pid: it is in another
         PID namespace.
@@ -119,7 +119,7 @@ class LocalProcesses(LocalSupervisors):
         sync_directory(folder)
 
     def found_at(self, place: str) -> ShimState:
-        """Return what became of what was started there, by its files alone."""
+        """Return the state of what was started there, by its files alone."""
         directory = run_directory(self._root, place)
         if not place or not os.path.isdir(directory):
             return Vanished()
@@ -151,7 +151,7 @@ class LocalProcesses(LocalSupervisors):
         if record and record.cgroup and os.path.exists(record.cgroup):
             Cgroup(record.cgroup).remove()  # its shim did not
         if result.started and result.killed == "lease":
-            return Vanished()  # it was killed for want of a supervisor: nobody knows how far it got
+            return Vanished()  # killed because it lost its supervisor: nobody knows how far it got
         if not (result.started or result.error or result.interrupted):
             return NeverStarted(_readable(result.refused) or "", is_refused=bool(result.refused))
         if result.is_shortage and not (result.started or result.interrupted):
@@ -212,7 +212,7 @@ class SharedProcesses(SharedSupervisors, LocalProcesses):
         return self._kept_start(name_of_mark(call_id))
 
     def shim_state(self, run_id: str, shim: ProcessId) -> ShimState:
-        """Return what became of a run's shim.
+        """Return the state of a run's shim.
 
         On another machine it has killed its tree by the time that its lease was over.
         """

@@ -101,7 +101,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ShimResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of the child, as its shim wrote it down."""
+    """How the child ended, as its shim recorded it."""
 
     started: bool  # False only if the child's program provably never ran
     exit_code: int | None = None

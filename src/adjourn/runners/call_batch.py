@@ -66,11 +66,11 @@ class HandedOut:
         return handed
 
     def close(self, name: str, result: CallResult) -> None:
-        """Record what became of a call, if it is one that was handed out."""
+        """Record how a call ended, if it was handed out."""
         if call := self._calls.pop(name, None):
             self._drive.close(call, result)
 
     @property
     def calls(self) -> dict[str, Call]:
-        """A copy of all of which it is not known yet what became of them."""
+        """A copy of all handed-out calls that have no result yet."""
         return dict(self._calls)

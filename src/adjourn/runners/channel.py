@@ -162,7 +162,7 @@ class Channel:
             raise self._gone() from None
 
     def next(self, within: float) -> Message:
-        """Return the next message; raise Silent, Gone or StopRequested if there is none."""
+        """Return the next message; raise Silent, Gone or StopRequested if none comes."""
         deadline = time.monotonic() + within
         while not self._messages:
             self._read(max(0.0, deadline - time.monotonic()))
@@ -275,7 +275,7 @@ def _keeping(stdin: int, *, sleep: str) -> "subprocess.Popen[bytes]":
 def _below(pid: int) -> list[int]:
     """Return what a process started, and what that started in turn.
 
-    Whoever slips through ends with the run.
+    A process that slips through ends with the run.
     """
     children: list[int] = []
     with suppress(OSError):

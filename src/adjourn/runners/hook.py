@@ -84,7 +84,7 @@ _CREDENTIALS = struct.Struct("3i")  # process, user, group, as the kernel saw th
 
 
 def _is_driver_of_us(line: socket.socket) -> bool:
-    """Say whether whoever listens has started us, at however many removes.
+    """Return whether the listener is our parent, or a parent of that, and so on.
 
     The kernel keeps who called `listen`. What an agent starts can take the socket's place, but not
     that of the process which started the agent.
@@ -96,7 +96,7 @@ def _is_driver_of_us(line: socket.socket) -> bool:
 
 
 def _is_below_us(line: socket.socket) -> bool:
-    """Say whether whoever asks was started by us, at however many removes."""
+    """Return whether the peer is our child, or a child of that, and so on."""
     pid, user, _ = _CREDENTIALS.unpack(
         line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     )
@@ -192,7 +192,7 @@ class WaitingHook:
         """
         said = msgspec.json.encode(answer)
         self._line.setblocking(True)  # noqa: FBT003 -- its only argument
-        if not self._listener.is_own:  # whoever asks may stand between us and the hook
+        if not self._listener.is_own:  # the peer may stand between us and the hook
             self._line.close()
             return said.decode()
         with suppress(OSError):
@@ -273,7 +273,7 @@ class HookListener:
         return heard
 
     def close(self) -> None:
-        """Stop listening; whoever still asks gets no answer."""
+        """Stop listening; a hook that still asks gets no answer."""
         for asked in list(self._asking):
             self._forget(asked)
             asked.drop()
@@ -288,7 +288,7 @@ class HookListener:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Return what names a file whatever its path is, or None if there is none."""
+    """Return what names a file whatever its path is, or None if it is missing."""
     try:
         found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -16,10 +16,10 @@ _SECONDS = 20  # that a program may take to print its version
 
 
 def find_program(name: str, *, path: str, workspace: str) -> str | None:
-    """Return the absolute path of a program, or None if there is none.
+    """Return the absolute path of a program, or None if it is not found.
 
     A name is looked up on PATH. Entries that are relative, or lead into the workspace, do not
-    count: whoever wrote the repository would choose what runs, before anybody was asked. Whoever
+    count: the repository would choose what runs, before anybody was asked. A person who
     wants such a program names it by its whole path.
     """
     if os.path.isabs(name):

@@ -1,4 +1,4 @@
-"""Says what a setting of a runner takes, to whoever gave it something else."""
+"""Refuses a wrong setting of a runner, and says what the setting takes."""
 
 from collections.abc import Mapping
 from enum import Enum

@@ -54,7 +54,7 @@ def find_host(name: str) -> AgentHost | None:
 
 
 def change_hosts(change: Callable[[tuple[AgentHost, ...]], tuple[AgentHost, ...]]) -> None:
-    """Replace the hosts by what becomes of them; of two who change them one waits."""
+    """Replace the hosts by changed ones; of two who change them one waits."""
     os.makedirs(os.path.dirname(config_directory()), exist_ok=True)
     directory = private_directory(config_directory())
     with closing(hold_lock(os.path.join(directory, _LOCK))):

@@ -72,7 +72,7 @@ def read_tokens(owner: int | None = None) -> tuple[ApiToken, ...]:
 
 
 def change_tokens(change: Callable[[tuple[ApiToken, ...]], tuple[ApiToken, ...]]) -> None:
-    """Replace the tokens by what becomes of them; of two who change them one waits."""
+    """Replace the tokens by changed ones; of two who change them one waits."""
     os.makedirs(os.path.dirname(config_directory()), exist_ok=True)
     directory = private_directory(config_directory())
     with closing(hold_lock(os.path.join(directory, _LOCK))):
@@ -82,7 +82,7 @@ def change_tokens(change: Callable[[tuple[ApiToken, ...]], tuple[ApiToken, ...]]
 
 
 def rights_of_token(name: str, *, owner: int, now: Milliseconds) -> Rights | None:
-    """Return what the token of that name may do, or None if there is none that still counts."""
+    """Return what the token of that name may do, or None if it is unknown or expired."""
     for token in read_tokens(owner):
         if token.kind == "token" and token.name == name and not token.is_over(now):
             return Rights(
@@ -95,7 +95,7 @@ def rights_of_token(name: str, *, owner: int, now: Milliseconds) -> Rights | Non
 
 
 def require_name(name: str) -> str:
-    """Return the name of a token, or refuse one that is none."""
+    """Return the name of a token, or refuse an invalid one."""
     if not _NAME.fullmatch(name):
         raise Misuse(
             f"{name!r} is not a name: letters, digits, `.`, `_` and `-`, at most 32",

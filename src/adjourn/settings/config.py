@@ -22,6 +22,7 @@ KEYS = (
     "principal",
     "person",
     "team",
+    "web",
     "webhook",
     "allowed_signers",
     "revoked_signers",
@@ -44,7 +45,7 @@ _YES_OR_NO = {
 EXIT_CODES = "ADJOURN_EXIT_CODES"
 _MOST_PATTERNS = 100
 _LEAD_OF_KEY = 64  # characters of a key: enough to know it by
-_SECRETS_HELP = "see docs/how-to/keep-secrets.md"
+_SECRETS_HELP = "redact = ['ACME-[0-9]+'] in that file"
 
 
 def config_directory() -> str:
@@ -154,7 +155,7 @@ def _parsed(path: str, content: bytes) -> dict[str, Any]:
     if unknown:
         raise Misuse(
             f"{path}: `{unknown[0]}` is unknown; known are {', '.join(KEYS)}",
-            way_out="see docs/reference/config.md",
+            way_out="adjourn config --help",
         )
     return parsed
 
@@ -179,7 +180,7 @@ def wants_pauses() -> bool:
     if not isinstance(given, bool):
         raise Misuse(
             f"{config.path}: `pause_on_approval` must be true or false",
-            way_out="see docs/reference/config.md",
+            way_out="adjourn config --help",
         )
     return given
 

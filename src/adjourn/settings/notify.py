@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from adjourn.ports.notifier import BadTable, read_keys
+from adjourn.settings.config import Config
 from adjourn.system.files import read_secret
 from adjourn.views.notice import Occasion
 
@@ -18,12 +19,14 @@ _KEY_BYTES = range(24, 65)
 _NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _SECRETS = ("secret", "secret_env", "secret_file")
 _LONGEST_NAME = 64
+_CHATS = ("telegram", "slack")  # where the platform says who pressed
+_BY_LINK = ("ntfy", "mail")  # where the holder of the link may decide
 
 
 class Secret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a secret is to be found.
 
-    Whoever signs with it, and whoever verifies, has one of the three.
+    Both the signer and the verifier have one of the three.
     """
 
     secret: str = ""
@@ -40,7 +43,7 @@ class NotifyTable(Secret, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 COMMON_KEYS = {
-    "on": "What to be told of: a list of `pause`, `decision`, `completion`, `failure`, "
+    "on": "What to notify about: a list of `pause`, `decision`, `completion`, `failure`, "
     "`uncertain` and `reminder`. Without it, all of them. With an empty list, only of reminders "
     "whose rule names it in `escalate_to`.",
     "secret": "What the webhook is signed with: `whsec_` and 24 to 64 bytes in base64. "
@@ -114,3 +117,53 @@ def _decoded(secret: str, key: str) -> bytes:
     if not text.startswith(_PREFIX) or len(decoded) not in _KEY_BYTES:
         raise BadTable(f"`{key}`: a secret is whsec_ and 24 to 64 bytes in base64")
     return decoded
+
+
+def read_token(file: str, variable: str, *, directory: str) -> str:
+    """Return a token from a file or a variable of the environment; errors do not hold it."""
+    if bool(file) == bool(variable):
+        raise BadTable("a token comes from one file (`token_file`) or one variable (`token_env`)")
+    if variable:
+        if variable not in os.environ:
+            raise BadTable(f"`token_env`: there is no variable {variable}")
+        return os.environ[variable].strip()
+    path = os.path.join(directory, os.path.expanduser(file))
+    try:
+        return read_secret(path, largest=4096).decode("ascii", "replace").strip()
+    except OSError as error:
+        raise BadTable(f"`token_file`: {path}: {error.strerror}") from error
+
+
+def approvers_in(config: Config) -> dict[str, str]:
+    """Return who may press buttons, as `telegram:42` or `slack:U7`, and what each is called.
+
+    A table that cannot be used names nobody; `notify --check` says what is wrong with it.
+    """
+    found: dict[str, str] = {}
+    for table in _tables(config):
+        for kind in _CHATS:
+            chat = table.get(kind)
+            approvers = chat.get("approvers") if isinstance(chat, dict) else None
+            if isinstance(approvers, dict):
+                found |= {
+                    f"{kind}:{each}": name
+                    for each, name in approvers.items()
+                    if isinstance(name, str) and name
+                }
+    return found
+
+
+def links_in(config: Config) -> dict[str, str | None]:
+    """Return which notifiers send links that decide, and which person each stands for, if any."""
+    found: dict[str, str | None] = {}
+    for table in _tables(config):
+        for kind in _BY_LINK:
+            keys = table.get(kind)
+            if isinstance(keys, dict):
+                person = keys.get("person")
+                found[str(table.get("name") or kind)] = person if isinstance(person, str) else None
+    return found
+
+
+def _tables(config: Config) -> list[dict[str, Any]]:
+    return [table for table in config.tables("notify") if isinstance(table, dict)]

@@ -9,9 +9,10 @@ from adjourn.core.errors import Misuse
 from adjourn.core.people import FINGERPRINT, Person, Team
 from adjourn.ports.notifier import BadTable, read_keys
 from adjourn.settings.config import Config, read_config
+from adjourn.settings.notify import approvers_in
 
 Table = TypeVar("Table", bound=msgspec.Struct)
-_HOW = "see docs/how-to/four-eyes.md"
+_HOW = 'name = "anna" and principals = ["uid:1001"] in a [[person]] of config.toml'
 # Lower case and ASCII, so that no two names look alike
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _FINGERPRINT = re.compile(r"key:SHA256:[A-Za-z0-9+/]{43}")
@@ -74,13 +75,14 @@ def read_people(config: Config | None = None) -> People:
     people: list[Person] = []
     notifiers: dict[str, tuple[str, ...]] = {}
     owners: dict[str, str] = {}
+    pressing = approvers_in(config)
     for number, content in enumerate(config.tables("person"), start=1):
         table = _read(config, "person", number, content, PersonTable)
         wrong = _wrong_name(table.name, [person.name for person in people])
         for principal in table.principals:
             if not _is_principal(principal):
                 wrong = wrong or (
-                    f"`principals`: {principal!r} is none; write `uid:1001`, `key:NAME`,"
+                    f"`principals`: {principal!r} is not a principal; write `uid:1001`, `key:NAME`,"
                     f" `{FINGERPRINT}...` or `db:LOGIN`"
                 )
             else:
@@ -89,11 +91,16 @@ def read_people(config: Config | None = None) -> People:
                 owner = owners.setdefault(key, table.name)
                 if owner != table.name:
                     wrong = wrong or f"`principals`: {principal} is {owner} already"
-        if not table.principals:
+        chats = tuple(each for each, name in pressing.items() if name == table.name)
+        for principal in chats:
+            owner = owners.setdefault(principal.lower(), table.name)
+            if owner != table.name:
+                wrong = wrong or f"`approvers` of a [[notify]]: {principal} is {owner} already"
+        if not table.principals and not chats:
             wrong = wrong or "`principals` is empty: nothing would ever be this person"
         if wrong:
             raise _wrong(config, "person", number, wrong)
-        people.append(Person(table.name, tuple(sorted(set(table.principals)))))
+        people.append(Person(table.name, tuple(sorted({*table.principals, *chats}))))
         notifiers[table.name] = table.notify
 
     teams: list[Team] = []

@@ -242,7 +242,7 @@ class Gathering:
         files = (*chain, origin.path)
         if target in files:
             circle = " includes ".join([*files[files.index(target) :], target])
-            return f"the includes go round in a circle: {circle}"
+            return f"the includes form a circle: {circle}"
         if origin.is_project and _leaves(target, within):
             return f"a project's policy may include only files below {within}"
         return "" if _signature(target) else f"there is no {target}"

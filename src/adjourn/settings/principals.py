@@ -9,10 +9,19 @@ from adjourn.core.authority.scopes import AGENT_SCOPES, NONE, Rights, Scope
 from adjourn.core.errors import Misuse, NotFound
 from adjourn.ports.notifier import BadTable, read_keys
 from adjourn.settings.config import Config, read_config
-from adjourn.settings.notify import Secret, key_of, proper_name, require_secret
+from adjourn.settings.notify import (
+    Secret,
+    approvers_in,
+    key_of,
+    links_in,
+    proper_name,
+    require_secret,
+)
+from adjourn.settings.people import read_people
 
 _DECIDES = frozenset({Scope.ANSWER, Scope.APPROVE})
-_HOW = "see docs/security.md"
+_HOW = "adjourn decide --help"
+_PRESSING = frozenset({"telegram", "slack", "link"})
 
 
 class PrincipalTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,8 +41,9 @@ class WebhookTable(Secret, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 PRINCIPAL_KEYS = {
     "name": (
-        "Who: `uid:1001` for a user of this machine, `key:anna` for whoever signs as `anna` in"
-        " the allowed signers, `agent:claude` for a host that speaks MCP."
+        "Who: `uid:1001` for a user of this machine, `key:anna` for the signer `anna` in"
+        " the allowed signers, `agent:claude` for a host that speaks MCP, `web:anna` or"
+        " `passkey:anna` for a user of `adjourn serve`."
     ),
     "scopes": (
         "What for: a list of `request`, `answer`, `approve` and `admin`. An empty list takes"
@@ -76,6 +86,24 @@ def rights_in(config: Config, by: Principal) -> Rights:
     return _rights_of(config, by)
 
 
+def rights_of_user(config: Config, by: Principal, *, owner: int) -> Rights:
+    """Return what a config lets somebody do who logs in to the web, or signs with a passkey.
+
+    A [[principal]] of that name decides; otherwise the scopes that `adjourn users add` was given.
+    """
+    for table in principals(config):
+        if table.name == by.name:
+            return Rights(scopes=frozenset(table.scopes), also=table.also)
+    # Only who decides in a browser needs it
+    from adjourn.settings.web_users import find_user
+
+    user = find_user(by.name.partition(":")[2], owner)
+    if user is None:
+        return NONE
+    both = (f"web:{user.name}", f"passkey:{user.name}")  # two ways in of one person
+    return Rights(scopes=frozenset(user.scopes), also=both)
+
+
 def agent_scopes(config: Config, by: Principal) -> frozenset[Scope]:
     """Return what a config lets an agent do: to start, answer and approve, or less.
 
@@ -89,11 +117,38 @@ def agent_scopes(config: Config, by: Principal) -> frozenset[Scope]:
 
 
 def _rights_of(config: Config, by: Principal) -> Rights:
+    # Signers are known by the allowed signers, and those who press buttons by the approvers
+    rights = Rights(scopes=_DECIDES) if by.kind == "key" else NONE
+    if by.kind in _PRESSING:
+        rights = _rights_of_presser(config, by)
     for table in principals(config):
         if table.name == by.name:
-            return Rights(scopes=frozenset(table.scopes), also=table.also)
-    # Whoever the allowed signers name is known by that
-    return Rights(scopes=_DECIDES) if by.kind == "key" else NONE
+            scopes, also = frozenset(table.scopes), (*rights.also, *table.also)
+            return msgspec.structs.replace(rights, scopes=scopes, also=also)
+    return rights
+
+
+def _rights_of_presser(config: Config, by: Principal) -> Rights:
+    """Return what somebody may do who presses a button, or has a link of a message.
+
+    All other names of the same person go along: as any of them, they may be the requester.
+    """
+    if by.kind == "link":
+        links = links_in(config)
+        name = by.name.removeprefix("link:")
+        is_known, person = name in links, links.get(name)
+    else:
+        person = approvers_in(config).get(by.name)
+        is_known = person is not None
+    if not is_known:
+        return NONE
+    people = read_people(config).people
+    own = next((each.principals for each in people if each.name == person), ())
+    return Rights(
+        scopes=_DECIDES,
+        also=tuple(each for each in own if each != by.name),
+        is_person=person is not None,
+    )
 
 
 def _rights_of_webhook(config: Config, name: str) -> Rights:

@@ -487,5 +487,5 @@ def statements_in(text: str) -> dict[str, str]:
 
 
 def most(limit: int) -> int:
-    """Return a limit as every database knows it: below zero there is none."""
+    """Return a limit as every database knows it; below zero means no limit."""
     return limit if limit >= 0 else NEWEST

@@ -16,6 +16,7 @@ from adjourn.core.task import Milliseconds
 from adjourn.core.trail.events import Happened
 from adjourn.ports.notifier import NotDelivered, Notifier
 from adjourn.ports.world import Clock
+from adjourn.supervision.ask_messages import AskMessages
 from adjourn.system.files import hold_lock, private_directory
 from adjourn.system.poll import Poll
 from adjourn.views.block import CommandWriter
@@ -44,7 +45,7 @@ class Sender:
     def __init__(
         self,
         controller: Controller,
-        notifier: Notifier,
+        receiver: Notifier | AskMessages,
         *,
         name: str,
         on: frozenset[Occasion],
@@ -56,7 +57,7 @@ class Sender:
         also_called: frozenset[str] = frozenset(),
     ) -> None:
         self.controller = controller
-        self._notifier = notifier
+        self._receiver = receiver
         self.name = name
         self._on = on
         self._root = root
@@ -139,6 +140,9 @@ class Sender:
         if occasion is Occasion.REMINDER and not is_wanted:
             to = str(happened.event.facts.get("to") or "").split()
             is_wanted = not self._called.isdisjoint(to)
+        if not is_wanted and isinstance(self._receiver, AskMessages):
+            # What was shown is changed when it is settled, whatever else the receiver wants
+            is_wanted = self._receiver.is_touched(happened.event)
         return is_wanted and now - happened.event.at < _TOO_OLD
 
     def _page(self) -> list[Happened]:
@@ -165,12 +169,16 @@ class Sender:
             self._box = self._box.failed(
                 happened.place, task_id=happened.event.task_id, now=self._clock(), why=why
             )
-        if why or time.monotonic() - self._saved_at > _RECORD_S:
+        is_message = isinstance(self._receiver, AskMessages)
+        if why or is_message or time.monotonic() - self._saved_at > _RECORD_S:
             self._save()
 
     def _refusal(self, happened: Happened) -> str | None:
         try:
-            self._notifier.send(happened.id, self._document(happened), at=self._clock())
+            if isinstance(self._receiver, AskMessages):
+                self._receiver.tell(happened)
+            else:
+                self._receiver.send(happened.id, self._document(happened), at=self._clock())
         except NotFound:
             return None  # its task was pruned just now: there is nothing left to tell
         except StoreProblem:

@@ -57,7 +57,7 @@ class Execution:
     def execute_ready(self, signals: Signals) -> Progress:
         """Run what is ready, one after the other; return how far the plan is when nothing more is.
 
-        After a pause nothing else is started, whoever asked for it; nor after a review that is not
+        After a pause of any kind nothing else is started; nor after a review that is not
         given, or one that says stop.
         """
         self._controller.plans.release(self._plan, by=self._by)

@@ -494,7 +494,7 @@ class Supervisor:
         try:
             ended = self._settle(active)
         except StoreOlder:
-            # Whoever accepts that copy settles the run: no lease of ours stands against it
+            # The person who accepts that copy settles the run: no lease of ours prevents it
             self.stop_renewing(active.run)
             raise
         except StoreProblem:

@@ -141,7 +141,7 @@ class Worker:
             self._log_unreadable()
         except StoreProblem as error:
             if isinstance(error, StoreOlder):
-                # Whoever accepts that copy settles what has ended here. Not only the first of them
+                # Accepting that copy settles what ended here. Not only the first of them
                 # is let go: none can be reported before that.
                 for active in self._unreported:
                     self._supervisor.stop_renewing(active.run)

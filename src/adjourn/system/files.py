@@ -92,7 +92,7 @@ def open_regular(path: str, *, follow_links: bool = False) -> int:
 
 
 def open_plain(path: str) -> int | None:
-    """Open a regular file for reading, or return None where there is none that we may read."""
+    """Open a regular file for reading, or return None if it is missing or not ours to read."""
     try:
         return open_regular(path)
     except NotRegular:
@@ -106,7 +106,7 @@ def open_plain(path: str) -> int | None:
 def read_plain(path: str, *, largest: int) -> bytes | None:
     """Return what a regular file of ours holds.
 
-    None where there is none, or a larger one, or one of another user.
+    None if it is missing, too large, or of another user.
     """
     fd = open_plain(path)
     if fd is None:
@@ -119,7 +119,7 @@ def read_plain(path: str, *, largest: int) -> bytes | None:
 
 
 def read_owned(path: str, *, largest: int) -> OwnedFile | None:
-    """Return a file that somebody else may have written, or None where there is none.
+    """Return a file that somebody else may have written, or None if it is missing.
 
     Raise Misuse for a link, for anything but a regular file, and for one that is larger.
     """
@@ -217,7 +217,7 @@ class HeldLock:
 
 
 def hold_lock(path: str) -> HeldLock:
-    """Take the lock at `path`, making the file if need be, and wait for whoever has it."""
+    """Take the lock at `path`, create the file if needed, and wait for its holder."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)

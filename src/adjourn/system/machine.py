@@ -41,7 +41,7 @@ def boot_id() -> str:
 
 
 def is_shortage(number: int | None) -> bool:
-    """Return whether this error number tells of the machine, and not of what was to be started."""
+    """Return whether this error is about the machine, and not about what was to be started."""
     return number in _SHORTAGES
 
 

@@ -67,7 +67,7 @@ class Signals:
         self._counts = dict.fromkeys(numbers, 0)
         self._wake, self._waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         # A full pipe loses bytes but no signal: the handlers count, the pipe only wakes. CPython
-        # marks a signal as pending before it writes the byte, so whoever has read the byte finds
+        # marks a signal as pending before it writes the byte, so a reader of the byte finds
         # the signal counted.
         self._waker_before = signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         self._handlers_before = {

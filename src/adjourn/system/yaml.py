@@ -12,7 +12,7 @@ from adjourn.core.text.render import visible
 Tree = str | None | list["Tree"] | dict[str, "Tree"]
 
 _DEEPEST = 16
-_HELP = "see docs/how-to/clarifications.md"
+_HELP = "adjourn clarify --help"
 
 
 class NotYet(Exception):

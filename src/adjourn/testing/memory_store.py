@@ -452,7 +452,7 @@ def _of_task(rows: dict[Key, Owned], task: Task) -> list[Owned]:
 
 def _add(rows: dict[Key, Row], key: Key, row: Row) -> None:
     if key in rows:
-        raise StoreProblem(f"{key} is there already", way_out="say it again")
+        raise StoreProblem(f"{key} is there already", way_out="run the command again")
     rows[key] = row
 
 

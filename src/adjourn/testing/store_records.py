@@ -327,7 +327,7 @@ class StoreRecords(OpensStores):
             assert tx.open_asks(limit=9) == []
 
     def test_what_was_changed_is_there_for_everyone(self, open_store: Open) -> None:
-        """A-R4: whoever opens the store next needs nothing of the process that wrote."""
+        """A-R4: the next process that opens the store needs nothing of the one that wrote."""
         writer = open_store()
         keep(writer, FULL_TASK, FULL_RUN, FULL_CALL, FULL_ASK)
         with writer.change() as tx:

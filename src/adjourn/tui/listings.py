@@ -12,7 +12,7 @@ from adjourn.core.task import Milliseconds, Task
 from adjourn.core.text.render import clipped, fit, prose, title
 from adjourn.core.text.when import ago
 from adjourn.ports.store import View
-from adjourn.views.allow_rule import rule_title
+from adjourn.views.allowance import what_it_matches
 from adjourn.views.ask_row import ask_gist
 from adjourn.views.block import Line, Span, line, state_role
 from adjourn.views.call import GIST, short
@@ -145,7 +145,10 @@ def read_tasks(controller: Controller) -> Listing:
 def read_rules(controller: Controller) -> Listing:
     """Read the always-allow rules of the user."""
     del controller  # they hold for all stores
-    rows = {rule.id: Row(word="rule", at=rule.at, what=rule_title(rule)) for rule in allowances()}
+    rows = {
+        rule.id: Row(word="rule", at=rule.at, what=next(what_it_matches(rule)))
+        for rule in allowances()
+    }
     return Listing(keys=tuple(("rule", name) for name in rows), rows=rows)
 
 

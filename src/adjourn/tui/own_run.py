@@ -13,10 +13,10 @@ from adjourn.core.ask import Principal
 from adjourn.core.errors import Conflict, Misuse
 from adjourn.core.states import TaskState
 from adjourn.core.task import Spec, Task
+from adjourn.mcp_server.launch import Launch, Launcher
 from adjourn.settings.config import exit_codes_setting, wants_pauses
 from adjourn.supervision.wait import interrupt_orphan
 from adjourn.supervision.workspace_notes import require_workspace
-from adjourn.wiring.launch import Launch, Launcher, launch_after
 from adjourn.wiring.own_program import own_environment, own_python
 from adjourn.wiring.plan_files import open_plan
 from adjourn.wiring.runners import Work, command_work, find_kind, prompt_work, require_resumable
@@ -126,8 +126,9 @@ def start_work(controller: Controller, root: str, new: NewWork, *, by: Principal
         pause_on_approval=wants_pauses(),
         asks_by_exit_code=exit_codes_setting() == "ask",
     )
-    launch = Launcher(root).start(spec.pool, slot="-")
-    task = launch_after(launch, lambda: controller.tasks.start(spec, by=by))
+    launcher = Launcher(root)
+    launch = launcher.start(spec.pool, slot="-")
+    task = launcher.commit(launch, lambda: controller.tasks.start(spec, by=by))
     return OwnRun(task_id=task.id, launch=launch)
 
 
@@ -147,5 +148,6 @@ def restart_task(controller: Controller, root: str, task: Task, *, by: Principal
 
 
 def _go_on(root: str, task: Task, commit: Callable[[], Task]) -> OwnRun:
-    launch = Launcher(root).start(task.spec.pool, task_id=task.id)
-    return OwnRun(task_id=launch_after(launch, commit).id, launch=launch)
+    launcher = Launcher(root)
+    launch = launcher.start(task.spec.pool, task_id=task.id)
+    return OwnRun(task_id=launcher.commit(launch, commit).id, launch=launch)

@@ -21,7 +21,7 @@ from adjourn.ports.store import Store
 from adjourn.system.files import open_plain, run_directory
 from adjourn.system.machine import now as this_moment
 from adjourn.views.agent import resumability_blocks
-from adjourn.views.allow_rule import rule_lines
+from adjourn.views.allowance import allowance_lines
 from adjourn.views.block import (
     BLANK,
     Block,
@@ -167,7 +167,11 @@ def rule_page(controller: Controller, rule_id: str, *, commands: CommandWriter) 
     if rule is None:
         raise NotFound(f"rule {rule_id} was revoked", way_out="adjourn rules list")
     late = calls_of_late(controller)
-    told = rule_lines(rule, now=this_moment(), matched=matched(rule, late), of=len(late))
+    count = len(matched(rule, late))
+    told = [
+        *allowance_lines(rule, now=this_moment()),
+        f"  would have matched {count} of the last {len(late)} calls",
+    ]
     revoke = Span(commands("rules", "revoke", rule.id), "code")
     return Page(blocks=[*lines(told), BLANK, line("Revoke with: ", revoke)])
 

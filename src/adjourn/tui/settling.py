@@ -19,7 +19,7 @@ from adjourn.tui.arming import ALONE
 from adjourn.tui.listings import RowKey
 from adjourn.tui.pages import Page, ask_page
 from adjourn.tui.surface import READ_ONLY, TOO_FAST, Surface
-from adjourn.views.allow_rule import what_it_matches
+from adjourn.views.allowance import what_it_matches
 from adjourn.views.block import BLANK, Block, Id, Span, line, lines
 from adjourn.views.call import call_blocks, short
 from adjourn.views.keys import KeyAction, keys_for

@@ -11,7 +11,7 @@ def resumability_blocks(found: ResumabilityDoc) -> list[Block]:
     head = (
         "it can be resumed"
         if found.can_be_resumed
-        else f"it cannot be resumed: {found.way_out} begins anew"
+        else f"it cannot be resumed: {found.way_out} starts over"
     )
     entries = tuple(
         (look.thing, Span(f"{'' if look.fine else 'NO: '}{prose(look.says)}"))

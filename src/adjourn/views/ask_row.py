@@ -63,7 +63,9 @@ def ask_gist(view: View, ask: Ask, task: Task, redactor: "Redactor | None") -> s
         case UncertainAsk():
             return title(task.spec, columns=GIST)
         case ApprovalAsk():
-            call = view.call(task.id, ask.call) if task.spec.is_driven else None
+            # Of a command's own asks only those that its program makes have a key
+            is_own = task.spec.is_driven or ask.key is not None
+            call = view.call(task.id, ask.call) if is_own else None
             if call and redactor:
                 call = redactor.call(call)
             what = gist(call) if call and call.tool != COMMAND else title(task.spec, columns=GIST)

@@ -147,7 +147,7 @@ def state_role(word: str) -> Role:
 def lay_out(blocks: Iterable[Block], columns: int | None) -> list[Line]:
     """Return the lines of blocks for so many columns, or None where there is no terminal.
 
-    Where there is none, an agent's words are broken at 80 columns all the same: others may show
+    Without a width, an agent's words are broken at 80 columns all the same: others may show
     them in a window that breaks lines by itself. No line holds a control character.
     """
     found: list[Line] = []
@@ -257,7 +257,7 @@ def _part(spans: Iterable[Span], start: int, end: int) -> Iterable[Span]:
 
 
 class Id(str):
-    """An id among the words of a command; where a person reads it, its beginning is enough."""
+    """An id among the arguments of a command; a person needs only its beginning."""
 
     __slots__ = ()
 

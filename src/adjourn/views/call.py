@@ -104,9 +104,8 @@ def call_blocks(call: Call, *, cut: Cut, copies: "Copies | None" = None) -> list
 
 
 def _short_digest(seen: str) -> str:
-    """Return a digest with 8 digits, and what is said about it; anything else as it is."""
+    """Return a digest with 8 digits; anything else as it is."""
     head, colon, rest = seen.partition("sha256:")
     if not colon or head:
         return seen
-    digits, blank, remark = rest.partition(" ")
-    return f"{colon}{digits[:DIGITS]}{blank}{remark}"
+    return f"{colon}{rest.partition(' ')[0][:DIGITS]}"

@@ -29,7 +29,7 @@ _CONTEXT = 2
 _LARGEST = 256 << 10  # characters of a text that is compared
 
 
-class FileChange(msgspec.Struct, frozen=True, kw_only=True):
+class ChangedText(msgspec.Struct, frozen=True, kw_only=True):
     """What would become of one file, line by line."""
 
     path: str
@@ -38,9 +38,9 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShownChange(msgspec.Struct, frozen=True, kw_only=True):
-    """The files that a call would change, and those of its arguments that say something else."""
+    """The files that a call would change, and its arguments that say more than that."""
 
-    files: tuple[FileChange, ...]
+    files: tuple[ChangedText, ...]
     others: dict[str, Json]
 
 
@@ -156,7 +156,7 @@ def _edit_of(
 
 def _file_change(
     path: str, edits: Sequence[tuple[str | None, str, bool]], copies: Copies
-) -> FileChange | None:
+) -> ChangedText | None:
     before = copies.get(path)
     is_known = path in copies and all(len(new) <= _LARGEST for _, new, _ in edits)
     if len(edits) == 1 and edits[0][0] is None:
@@ -164,9 +164,9 @@ def _file_change(
         if is_known:
             lines = difference_lines(before or "", content)
             remark = "new file" if before is None else ("" if lines else "no change")
-            return FileChange(path=path, remark=remark, lines=tuple(lines))
+            return ChangedText(path=path, remark=remark, lines=tuple(lines))
         remark = "all of it is written; no copy of what is there now is kept"
-        return FileChange(path=path, remark=remark, lines=tuple(_whole_lines("+", content)))
+        return ChangedText(path=path, remark=remark, lines=tuple(_whole_lines("+", content)))
 
     after: str | None = before if is_known else None
     for old, new, is_every in edits:
@@ -176,7 +176,7 @@ def _file_change(
             break
         after = after.replace(old, new)
     if before is not None and after is not None:
-        return FileChange(path=path, lines=tuple(difference_lines(before, after)))
+        return ChangedText(path=path, lines=tuple(difference_lines(before, after)))
     lines = [
         text
         for old, new, is_every in edits
@@ -186,7 +186,7 @@ def _file_change(
             *_whole_lines("+", new),
         )
     ]
-    return FileChange(path=path, lines=tuple(lines))
+    return ChangedText(path=path, lines=tuple(lines))
 
 
 def _whole_lines(sign: str, text: str) -> Iterator[str]:
@@ -196,20 +196,20 @@ def _whole_lines(sign: str, text: str) -> Iterator[str]:
     yield from (f"{sign} {visible(each)}" for each in lines)
 
 
-def _patched_files(patch: str) -> Iterator[FileChange]:
+def _patched_files(patch: str) -> Iterator[ChangedText]:
     """Yield the files of a patch as Codex writes it, each with its lines as they are."""
     path, lines = "", list[str]()
     for text in patch.removesuffix("\n").split("\n"):
         if text.startswith("*** ") and " File: " in text:
             if path or lines:
-                yield FileChange(path=path, lines=tuple(lines))
+                yield ChangedText(path=path, lines=tuple(lines))
             path, lines = text.removeprefix("*** "), []
         elif text not in {"*** Begin Patch", "*** End Patch"}:
             lines.append(_spaced(text))
-    yield FileChange(path=path, lines=tuple(lines))
+    yield ChangedText(path=path, lines=tuple(lines))
 
 
-def _told_change(change: Json) -> FileChange | None:
+def _told_change(change: Json) -> ChangedText | None:
     """Return a change that Codex tells as a path, a kind and a difference."""
     match change:
         case {"path": str(path), "kind": kind, "diff": str(text), **others} if not others:
@@ -223,7 +223,7 @@ def _told_change(change: Json) -> FileChange | None:
             texts = text.removesuffix("\n").split("\n")
             lines = _whole_lines(sign, text) if sign else map(_spaced, texts)
             remark = f"{told} {canonical(more).decode()}" if more else told
-            return FileChange(path=path, remark=remark, lines=tuple(lines))
+            return ChangedText(path=path, remark=remark, lines=tuple(lines))
         case _:
             return None
 

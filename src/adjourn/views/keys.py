@@ -61,7 +61,7 @@ def keys_for(ask: Ask) -> tuple[Key, ...]:
         case QuestionAsk():
             actions = _ALWAYS_THERE | {KeyAction.ANSWER}
         case _:
-            actions = _ALWAYS_THERE  # what became of an uncertain call is told by `settle`
+            actions = _ALWAYS_THERE  # an uncertain call is settled by `settle`
     return tuple(key for key in KEYS if key.action in actions)
 
 

@@ -32,7 +32,7 @@ _SHOWN = 2_000
 
 
 class Occasion(StrEnum):
-    """What a person or a program may want to be told of."""
+    """What a person or a program may want to be notified about."""
 
     PAUSE = "pause"
     DECISION = "decision"

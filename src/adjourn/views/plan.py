@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from adjourn.core.plan.plan import ItemState, Progress, Stand, in_order
-from adjourn.core.states import ENDED
+from adjourn.core.states import ENDED, TaskState
 from adjourn.core.text.render import prose
 from adjourn.views.block import Block, CommandWriter, Span, Table, line
 from adjourn.views.call import short, unmade_blocks, unmade_words
@@ -53,10 +53,10 @@ def plan_blocks(progress: Progress, commands: CommandWriter, *, named: str) -> l
     then = line("Then: ", Span(commands("execute", named), "code"))
     match progress.outcome:
         case "completed":
-            anew = Span(commands("execute", named, "--anew"), "code")
+            again = Span(commands("execute", named, "--start-over"), "code")
             return [
                 *standing_blocks(progress, commands, named=named),
-                line("Begin anew with: ", anew),
+                line("Start over with: ", again),
             ]
         case "paused":
             return [then]
@@ -75,7 +75,7 @@ def standing_blocks(progress: Progress, commands: CommandWriter, *, named: str) 
     """Lay out what the graph of a plan does not tell: how it ended, or what it waits for."""
     if progress.is_held:
         held = Span(commands("execute", named), "code")
-        return [line("Paused: nothing of it starts by itself. Go on with: ", held)]
+        return [line("Paused: none of its tasks starts until you go on. Go on with: ", held)]
     if progress.outcome != "completed":
         return []
     unmade = [call for stand in progress.stands for call in stand.unmade]
@@ -85,21 +85,22 @@ def standing_blocks(progress: Progress, commands: CommandWriter, *, named: str) 
 
 
 def changes_since_start(progress: Progress, commands: CommandWriter) -> Iterator[str]:
-    """Say where a plan has changed and what was begun is not begun again for it."""
+    """Say which tasks changed in the plan after they had started."""
     for stand in progress.stands:
         if not stand.is_changed or stand.task is None:
             continue
         name, task = stand.item.id, stand.task.id
         if stand.can_start:
-            yield f"{name} begins anew: its words have changed since task {task} came to nothing"
+            end = "failed" if stand.task.state is TaskState.FAILED else "was canceled"
+            yield f"{name}: restarting, because its definition changed after task {task} {end}"
         elif stand.task.state in ENDED:
             yield (
-                f"{name} is done, and its words have changed since: give it another id to have it"
-                " done again"
+                f"{name} is done, and its definition has changed since: give it another id to run"
+                " it again"
             )
         else:
             yield (
-                f"{name} goes on as it was begun; its words have changed since. To begin it anew:"
+                f"{name} goes on as it started; its definition has changed since. To start it over:"
                 f" {commands('cancel', task)}"
             )
 
@@ -146,7 +147,7 @@ def _note(row: _Row) -> str:
     if stand.in_review:
         notes.append("waits for a review")
     if stand.is_changed:
-        notes.append("its words have changed since it began")
+        notes.append("its definition has changed since it started")
     if stand.unmade:
         notes.append(unmade_words(len(stand.unmade)))
     if stand.state is ItemState.FAILED and stand.task and stand.task.message:

@@ -1,4 +1,4 @@
-"""The one layout of a policy's explanation: what the rules make of a call, and why."""
+"""The one layout of a policy's explanation: how the rules judge a call, and why."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from adjourn.core.text.when import span
 from adjourn.views.block import BLANK, Block, Code, Fields, Span, line, lines
 
 _MEANINGS = {
-    Action.AUTO: "it runs by itself",
+    Action.AUTO: "it runs without asking",
     Action.PROMPT: (
         "it needs a person's yes; without --pause-on-approval it runs, and the trail says that"
         " nobody was asked"
@@ -63,7 +63,7 @@ def explanation_blocks(found: Explained) -> list[Block]:
     terms = judgement.terms
     expires = judgement.expires_after
     entries = {
-        "approver": f"{terms.approver}{', not whoever started it' if terms.not_requester else ''}",
+        "approver": f"{terms.approver}{', not the requester' if terms.not_requester else ''}",
         "signed": "yes" if terms.signed else "no",
         **_counting(judgement),
         "effect": judgement.effect,

@@ -61,7 +61,9 @@ _NEVER_COVERED = (
     "the network",
 )
 _DIGITS = 16  # of a digest
+_SHORT = 8  # characters of an id or a digest, for the eye
 _RECENT = 12  # events
+_IDENTIFIERS = frozenset({"ask", "digest", "replaces", "shown", "policy", "checkpoint"})
 _HEADLINES = {
     TaskState.SUCCEEDED: "Completed.",
     TaskState.CANCELED: "Canceled.",
@@ -87,7 +89,7 @@ def resume_hint(scene: Scene, commands: CommandWriter) -> str:
             pass
 
     if any(isinstance(ask, UncertainAsk) for ask in asks):
-        return commands("show", task.id)  # what became of it is for a person to say
+        return commands("show", task.id)  # a person must say whether it ran
     if approvals := [ask for ask in asks if isinstance(ask, ApprovalAsk)]:
         # An agent of others names its own calls, which are not ours
         if any(ask.key == RESUME_KEY and not ask.terms.override for ask in approvals):
@@ -201,7 +203,9 @@ def settling_blocks(
                 CommandBlock("Reject with:  ", commands("reject", Id(ask.id), *on)),
             ]
         case QuestionAsk():
-            answer = commands("answer", Id(ask.id), *on, *_as_argument(_example(ask)))
+            text = _example(ask)
+            words = (*on, "--", text) if text.startswith("-") else (text, *on)
+            answer = commands("answer", Id(ask.id), *words)
             return [CommandBlock("Answer with:  ", answer)]
         case UncertainAsk():
             call = f"{ask.task_id}.{ask.tool_call_id}"
@@ -257,7 +261,7 @@ def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
             blocks += edit_blocks(call, original, cut=cut)
     match ask:
         case ApprovalAsk():
-            blocks += lines(_details(ask, scene, now=now), indent=_INDENT)
+            blocks += lines(_details(ask, scene, now=now, cut=cut), indent=_INDENT)
             if ask.replaces:
                 replaced = Span(ask.replaces, "id")
                 blocks.append(line(f"{_INDENT}replaces ask ", replaced, ", which was withdrawn"))
@@ -272,13 +276,13 @@ def ask_blocks(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> list[Block]:
             if ask.choices:
                 choices = " | ".join(visible(choice) for choice in ask.choices)
                 blocks.append(line(f"{_INDENT}choose: {choices}"))
-            blocks += lines(_details(ask, scene, now=now), indent=_INDENT)
+            blocks += lines(_details(ask, scene, now=now, cut=cut), indent=_INDENT)
             if ask.review and scene.changes:
                 blocks += lines(diffstat_lines(scene.changes), indent=_INDENT)
         case UncertainAsk():
             if call is not None:
                 blocks.append(line(f"{_INDENT}{prose(ask.prompt)}"))
-            blocks += lines(_details(ask, scene, now=now), indent=_INDENT)
+            blocks += lines(_details(ask, scene, now=now, cut=cut), indent=_INDENT)
         case _:
             assert_never(ask)
     return blocks
@@ -331,12 +335,12 @@ def _words(text: str, cut: Cut) -> AgentWords:
     return AgentWords(text=text, cut=cut, indent=_INDENT, margin=_MARGIN)
 
 
-def _details(ask: Ask, scene: Scene, *, now: int) -> Iterator[str]:
+def _details(ask: Ask, scene: Scene, *, now: int, cut: Cut) -> Iterator[str]:
     """Say all that there is to know of an open ask, a line for each thing."""
     if isinstance(ask, ApprovalAsk) and ask.gate:
         yield "nothing has run yet: it asks whether this command may start"
     if call := scene.call_of(ask):
-        yield from _limits_of_approval(call, workspace=scene.task.spec.workspace)
+        yield from _limits_of_approval(call, workspace=scene.task.spec.workspace, cut=cut)
     if isinstance(ask, ApprovalAsk):
         yield from terms_lines(ask.terms)
         if ask.count_words:
@@ -352,11 +356,15 @@ def _details(ask: Ask, scene: Scene, *, now: int) -> Iterator[str]:
         yield LATER
 
 
-def _limits_of_approval(call: Call, *, workspace: str) -> Iterator[str]:
+def _limits_of_approval(call: Call, *, workspace: str, cut: Cut) -> Iterator[str]:
     """Say what an approval of a call does not hold fast."""
     arguments = arguments_of(call.body)
     files = _files_of(call)
-    if left := unpinned(files):
+    left = unpinned(files)
+    if left and cut != WHOLE:
+        which = "a file" if len(left) == 1 else f"{len(left)} files"
+        yield f"not pinned: {which} above, opened again by path after the last check"
+    elif left:
         yield (
             f"not pinned: {', '.join(map(visible, left))}: checked right before the start, then"
             " opened again by path; who can write there can swap it in between"
@@ -383,7 +391,7 @@ def _replaced_blocks(ask: ApprovalAsk, scene: Scene, *, cut: Cut) -> Iterable[Bl
             continue
         shown = visible(path)
         before, after = (each.get(path) for each in texts)
-        # Only what was hashed is called changed; all else says by itself what became of it
+        # Only what was hashed is called changed; the rest shows how it changed
         is_changed = all(each.get(path, "").startswith("sha256:") for each in (was, is_now))
         if cut == WHOLE or not is_changed:
             told = differences(
@@ -528,7 +536,18 @@ def history_blocks(events: Sequence[Event], *, shows_all: bool) -> list[Block]:
         line(f"history ({left_out} earlier left out; --full shows all)" if left_out else "history")
     ]
     for event in shown:
-        facts = ", ".join(f"{name} {prose(str(fact))}" for name, fact in event.facts.items())
+        facts = ", ".join(
+            f"{name} {prose(str(fact))}" if shows_all else _short_fact(name, str(fact))
+            for name, fact in event.facts.items()
+        )
         what = f"{event.kind.replace('_', ' ')}{f'  ({facts})' if facts else ''}"
-        blocks.append(line(f"  {stamp(event.at)}  {event.by:<10} {what}"))
+        when = stamp(event.at) if shows_all else f"{stamp(event.at)[:19].replace('T', ' ')}Z"
+        blocks.append(line(f"  {when}  {event.by:<10} {what}"))
     return blocks
+
+
+def _short_fact(name: str, fact: str) -> str:
+    """Return a fact for the eye: ids and digests by their beginning, and a kind as it is."""
+    if name in _IDENTIFIERS:
+        return f"{name} {prose(fact[:_SHORT])}"
+    return prose(fact) if name == "ask_kind" else f"{name} {prose(fact)}"

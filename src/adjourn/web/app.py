@@ -1,7 +1,7 @@
 """Makes the application of its routes: the API, the pages and MCP, behind one guard."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -20,26 +20,43 @@ from adjourn.web.tokens import KnownTokens
 LogWriter = Callable[[dict[str, object]], None]
 
 
-def build_app(site: Site, *, routes: Sequence[BaseRoute], log: LogWriter = write_log) -> Starlette:
-    """Return the application. It follows the store while it runs."""
+def build_app(
+    site: Site,
+    *,
+    routes: Sequence[BaseRoute],
+    others: Sequence[Site] = (),
+    log: LogWriter = write_log,
+) -> Starlette:
+    """Return the application. It follows the store while it runs, and others that pages show."""
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncGenerator[None, None]:
         del app
-        site.start()
+        for each in (site, *others):
+            each.start()
+            with suppress(AdjournError):  # the next request gets the error
+                await each.call(each.supervisors.adopt_left)
+                await each.call(each.metrics.begin)
         try:
             yield
         finally:
-            site.stop()
-            site.close()
+            for each in (site, *others):
+                each.stop()
+            for each in (site, *others):
+                each.close()
 
     app = Starlette(
         routes=[Route("/healthz", _health, methods=["GET"]), *routes],
         middleware=[Middleware(Guard, address=site.address, log=log)],
-        exception_handlers={AdjournError: _tell_error, HTTPException: _tell_http_error},
+        exception_handlers={
+            AdjournError: _tell_error,
+            HTTPException: _tell_http_error,
+            Exception: _tell_defect,
+        },
         lifespan=lifespan,
     )
     app.state.site = site
+    app.state.others = others
     app.state.tokens = KnownTokens()
     return app
 
@@ -59,7 +76,7 @@ async def _health(request: Request) -> Response:
 
 
 async def _tell_error(request: Request, error: Exception) -> Response:
-    """Tell of an error as whoever asked reads it: a client of the API, or a person."""
+    """Answer an error in the form of the reader: a client of the API, or a person."""
     assert isinstance(error, AdjournError)  # noqa: S101 -- it is the handler of those
     if request.url.path.startswith(("/api/", "/healthz", "/metrics", "/mcp")):
         return problem_response(error, site_of(request).redactor)
@@ -69,8 +86,15 @@ async def _tell_error(request: Request, error: Exception) -> Response:
     return await error_page(request, error)
 
 
+async def _tell_defect(request: Request, error: Exception) -> Response:
+    """Report a defect without its details; the log has them."""
+    del error
+    sentence = "the server failed: this is a defect in adjourn, and its log says more"
+    return await _tell_error(request, HttpRefusal(500, "defect", sentence))
+
+
 async def _tell_http_error(request: Request, error: Exception) -> Response:
-    """Tell of what the routes themselves refuse: an unknown path, a method that it has not."""
+    """Answer what the routes themselves refuse: an unknown path or method."""
     assert isinstance(error, HTTPException)  # noqa: S101 -- it is the handler of those
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
     refusal = HttpRefusal(

@@ -28,6 +28,7 @@ class Feed:
         self._changed = asyncio.Event()
         self._is_closed = False
         self._end: Callable[[], None] = lambda: None
+        self.watchers: list[Callable[[Sequence[Happened]], None]] = []  # called in the event loop
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to keep what the hub tells."""
@@ -50,6 +51,8 @@ class Feed:
         while len(self._kept) > _KEPT:
             self._floor = self._kept.popleft().place
         self._wake()
+        for watch in self.watchers if news.events else ():
+            watch(news.events)
 
     def _wake(self) -> None:
         self._changed.set()

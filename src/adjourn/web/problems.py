@@ -5,9 +5,11 @@ from http import HTTPStatus
 import msgspec
 from starlette.responses import Response
 
+from adjourn.core.ask import Ask
 from adjourn.core.documents import ItemDoc, failure
 from adjourn.core.errors import (
     AdjournError,
+    AlreadySettled,
     Ambiguous,
     CannotResume,
     Conflict,
@@ -18,6 +20,7 @@ from adjourn.core.errors import (
     StoreRefused,
 )
 from adjourn.core.redact import Redactor
+from adjourn.core.text.when import stamp
 
 PROBLEM = "application/problem+json"
 _RETRY = 2  # seconds
@@ -35,6 +38,36 @@ _STATUSES: tuple[tuple[type[AdjournError], int], ...] = (
 )
 
 
+class SettledDoc(msgspec.Struct, frozen=True, kw_only=True):
+    """Who was first, when, and what they said."""
+
+    ask: str
+    state: str
+    by: str
+    at: str
+    reply: str | None
+
+
+class Settled(AlreadySettled):
+    """The ask has its reply; it says whose, for machines too."""
+
+    settled: SettledDoc | None = None
+
+    @classmethod
+    def of(cls, error: AlreadySettled, ask: Ask) -> "Settled":
+        """Return the error with whatever the ask says of its reply."""
+        made, settled = cls(error.sentence, way_out=error.way_out), ask.settlement
+        if settled:
+            made.settled = SettledDoc(
+                ask=ask.id,
+                state=settled.state,
+                by=settled.by,
+                at=stamp(settled.at),
+                reply=settled.reply,
+            )
+        return made
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What went wrong, why, and what helps."""
 
@@ -45,6 +78,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: str
     way_out: str | None = None
     items: tuple[ItemDoc, ...] | msgspec.UnsetType = msgspec.UNSET  # of several replies
+    settled: SettledDoc | msgspec.UnsetType = msgspec.UNSET  # of an ask that had its reply
 
 
 class HttpRefusal(AdjournError):
@@ -83,11 +117,12 @@ def problem_of(error: AdjournError) -> Problem:
         code=error.code,
         way_out=told.error.way_out,
         items=told.items,
+        settled=(error.settled if isinstance(error, Settled) else None) or msgspec.UNSET,
     )
 
 
 def problem_response(error: AdjournError, redactor: Redactor | None = None) -> Response:
-    """Return the response that tells of an error; secrets are taken out."""
+    """Return the response for an error, without secrets."""
     problem = problem_of(error)
     document = redactor.document(problem) if redactor else problem
     headers = dict(error.headers) if isinstance(error, HttpRefusal) else {}

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
@@ -19,6 +19,8 @@ from adjourn.hub import Hub
 from adjourn.settings.config import open_redactor
 from adjourn.views.block import CommandWriter
 from adjourn.web.feed import Feed
+from adjourn.web.metrics import Metrics
+from adjourn.web.supervisors import Supervisors
 from adjourn.wiring.controller import open_controller
 
 T = TypeVar("T")
@@ -49,6 +51,11 @@ class Site:
         self.feed = Feed(self.hub, self._read_events)
         self.stopping = asyncio.Event()  # streams and waits end when it is set
         self.redactor: Redactor = open_redactor()
+        self.supervisors = Supervisors(root)
+        self.feed.watchers.append(self._start_queued)
+        self._starting: set[asyncio.Task[None]] = set()
+        self.metrics = Metrics()
+        self.closing: list[Callable[[], object]] = []  # what else ends with the server
         self._local = threading.local()
         self._opened: list[Controller] = []
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="adjourn web")
@@ -65,6 +72,8 @@ class Site:
 
     def close(self) -> None:
         """Let go of the store, once nothing uses it any more."""
+        for end in self.closing:
+            end()
         self.hub.close()
         self._threads.shutdown(wait=True)
         for controller in self._opened:
@@ -106,6 +115,19 @@ class Site:
         self._local.kept = identity, controller
         self._opened.append(controller)
         return controller
+
+    def _start_queued(self, events: Sequence[Happened]) -> None:
+        """Have the tasks go on that somebody queued through a server: by a form, a button, a reply.
+
+        The person who decides does not wait for the start.
+        """
+        queued = self.supervisors.queued_in(events)
+        if queued:
+            going = asyncio.get_running_loop().create_task(
+                self.call(lambda controller: self.supervisors.go_on(controller, queued))
+            )
+            self._starting.add(going)
+            going.add_done_callback(self._starting.discard)
 
     async def _read_events(self, after: int, limit: int) -> list[Happened]:
         def read(controller: Controller) -> list[Happened]:

@@ -166,7 +166,7 @@ def open_context(root: str, *, as_worker: bool = False, for_asking: bool = False
 
 
 def open_store(root: str) -> "SqliteStore | PostgresStore":
-    """Open a store for whoever only reads it."""
+    """Open a store only to read it."""
     if not is_shared(root):
         return open_sqlite(root)
     with postgres_is_there():

@@ -2,7 +2,7 @@
 
 A directory is known by its secret, which its first write made: `stores/ID/key.json`. A database is
 known by `stores/PLACE.json`, which its first write from here made: the place of its files, and its
-URL without a password. Whoever only looks at a store registers nothing.
+URL without a password. Reading a store registers nothing.
 """
 
 import os

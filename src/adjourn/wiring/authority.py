@@ -5,8 +5,10 @@ The owner of the store, whom the owner's config names, and whose signatures coun
 
 import os
 
+import msgspec
+
 from adjourn.core.ask import Principal
-from adjourn.core.authority.scopes import AGENT, ALL, NONE, Rights, Scope
+from adjourn.core.authority.scopes import AGENT, ALL, NONE, TOKEN, Rights, Scope
 from adjourn.core.errors import Misuse, NotAllowed
 from adjourn.core.states import CallState
 from adjourn.core.task import Run
@@ -28,10 +30,12 @@ from adjourn.process.ancestry import (
     with_place,
 )
 from adjourn.system.files import LOCK, RESULT, is_lock_held, run_directory, run_names
+from adjourn.system.machine import now
 
 _DECIDE_ELSEWHERE = (
     "decide from the terminal where you started the task, or sign the decision with --sign KEY"
 )
+_USERS = frozenset({"web", "passkey"})  # kinds of users who have logged in to the web
 
 
 class FileAuthoriser:
@@ -61,7 +65,26 @@ class FileAuthoriser:
             # It has no more than the user or login through whose process it speaks
             user = self.rights(Principal(name=by.through)) if by.through else NONE
             return Rights(scopes=user.scopes & agent_scopes(read_config(owner), by))
-        return rights_in(read_config(owner), by)
+        if by.kind == TOKEN:
+            # Only the HTTP API has them (bench start)
+            from adjourn.settings.api_tokens import rights_of_token
+
+            known = rights_of_token(by.name.partition(":")[2], owner=owner, now=now())
+            rights = known or rights_in(read_config(owner), by)
+        elif by.kind in _USERS:
+            # Only who decides in a browser needs it
+            from adjourn.settings.principals import rights_of_user
+
+            rights = rights_of_user(read_config(owner), by, owner=owner)
+        else:
+            rights = rights_in(read_config(owner), by)
+        if by.through is None:
+            return NONE if by.kind == TOKEN else rights
+        # Who speaks through a process has no more than its user or login may; and through the
+        # owner's own, nobody else can have started anything here, under whatever user id
+        user = self.rights(Principal(name=by.through))
+        scopes = rights.scopes & user.scopes
+        return msgspec.structs.replace(rights, scopes=scopes, is_only_user=user.is_only_user)
 
     def require_outside(self, view: View, by: Principal, verb: str) -> None:
         """Refuse a decision from what is, or may be, part of a run of the store."""
@@ -78,16 +101,25 @@ class FileAuthoriser:
 
 
 class FileSignatures:
-    """Verifies with the allowed signers that the config of the store's owner names."""
+    """Verifies with the allowed signers that the config of the store's owner names.
+
+    A passkey's proof is verified with the public keys of the owner's users.
+    """
 
     def __init__(self, root: str) -> None:
         self._root = root
 
     def signer(self, document: bytes, signature: str) -> str:
-        """Return the name of whoever signed these very bytes and still may, or raise NotAllowed."""
+        """Return who signed these very bytes and still may sign, or raise NotAllowed."""
         # Only signed decisions need it (bench start)
+        from adjourn.core.authority.signed import kind_of_proof
         from adjourn.signatures import SshSignatures
 
+        if kind_of_proof(signature) == "passkey":
+            # Only decisions of browsers need it
+            from adjourn.wiring.passkey_users import passkey_signer
+
+            return passkey_signer(document, signature, owner=os.stat(self._root).st_uid)
         try:
             allowed, revoked = self._files()
         except Misuse as error:

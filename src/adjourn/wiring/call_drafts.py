@@ -21,7 +21,7 @@ from adjourn.system.files import private_directory, write_whole
 
 NOTHING = "nothing is recorded"
 _LARGEST = 64 * 1024 * 1024
-_HELP = "see docs/how-to/edit-then-approve.md"
+_HELP = "adjourn approve --help"
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ def draft_of(controller: Controller, ask_id: str) -> Draft:
         require_open(ask)
         if not isinstance(ask, ApprovalAsk):
             raise Misuse(
-                f"ask {ask.id} is of the kind {ask.kind}: there is no call to edit",
+                f"{ask.id} is {ask.kind.noun}: it has no call to edit",
                 way_out=f"adjourn show {ask.task_id}",
             )
         call = view.call(ask.task_id, ask.call)

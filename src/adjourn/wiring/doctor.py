@@ -46,7 +46,7 @@ _NO_MEND = (
     "until then all else goes on without it"
 )
 _DOCUMENTS: tuple[TaskDocument[Any], ...] = (CLARIFICATION, BATCH, BEGAN, CHANGES)
-_SEE_TO_IT = "see to it and say it again"
+_FIX_IT = "fix this, then run `adjourn doctor` again"
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ def examine(root: str, *, inside_run: str | None) -> list[CheckResult]:
         found += _findings(name, partial(check, root))
     found += _findings("run", partial(_inside, inside_run))
     if not os.path.lexists(root):
-        return [*found, _fine("store", f"there is none at {root} yet; `adjourn run` makes one")]
+        return [*found, _fine("store", f"no store at {root} yet; `adjourn run` creates one")]
     for name, check in _STORE_CHECKS.items():
         found += _findings(name, partial(check, root))
     return found
@@ -79,10 +79,10 @@ def _findings(name: str, check: Callable[[], Findings]) -> list[CheckResult]:
     try:
         found.extend(check())
     except AdjournError as error:
-        found.append(_bad(name, error.sentence, error.way_out or _SEE_TO_IT))
+        found.append(_bad(name, error.sentence, error.way_out or _FIX_IT))
     except OSError as error:
         where = error.filename or f"the {name}"
-        found.append(_bad(name, f"{where}: {error.strerror}", _SEE_TO_IT))
+        found.append(_bad(name, f"{where}: {error.strerror}", _FIX_IT))
     return found
 
 
@@ -116,15 +116,14 @@ def _control_groups(_: str) -> Findings:
     yield _fine(
         "cgroups",
         "no control groups can be made here: if a shim and its fork server are both killed, "
-        "a daemon of their run that cleared its environment may live on; "
-        "see docs/how-to/recover-after-a-crash.md",
+        "a daemon of their run that cleared its environment may live on",
     )
 
 
 def _config(_: str) -> Findings:
     config = read_config()
     if not os.path.lexists(config.path):
-        yield _fine("config", f"there is none at {config.path}: nobody else is told or may decide")
+        yield _fine("config", f"no config at {config.path}: nobody is notified; only you decide")
         return
     names = [table.name for table in principals(config)]
     names += [f"webhook:{table.name}" for table in webhooks(config)]
@@ -142,7 +141,7 @@ def _writable(check: str, path: str) -> Findings:
 def _signers(_: str) -> Findings:
     path = read_config().file("allowed_signers")
     if not os.path.lexists(path):
-        yield _fine("signers", f"nobody's signature counts: there is no {path}")
+        yield _fine("signers", f"no signature counts: {path} is missing")
         return
     require_keygen()
     try:
@@ -164,7 +163,7 @@ def _signers(_: str) -> Findings:
 
 def _notifiers(_: str) -> Findings:
     names = [each.name for each in configured()]
-    yield _fine("notifiers", f"told: {', '.join(names)}" if names else "nobody is told of anything")
+    yield _fine("notifiers", ", ".join(names) or "none are configured")
 
 
 def _ignored(root: str) -> Findings:
@@ -204,7 +203,7 @@ def _agents(_: str) -> Findings:
 
 def _agent(kind: RunnerKind) -> Findings:
     says = kind.diagnose(os.environ, workspace=os.getcwd())
-    absent = f"there is none; `adjourn run --runner {kind.name}` would need it"
+    absent = f"not installed (only needed for `--runner {kind.name}`)"
     yield _fine(kind.name, says or absent)
 
 
@@ -271,7 +270,10 @@ def _in_the_store(root: str) -> Findings:
             )
             yield from _ownership(store, "ownership", says)
             who = f"whatever runs as uid {os.stat(root).st_uid}, agents too, could decide"
-            yield _fine("level", f"L0: {who}; see docs/security.md for L1 and L2")
+            yield _fine(
+                "level",
+                f"L0: {who}; a signed approval is worth more: adjourn approve ASK --sign KEY",
+            )
             yield from _place(root, store)
         else:
             yield from _database(root)
@@ -279,7 +281,7 @@ def _in_the_store(root: str) -> Findings:
             yield from _ownership(store, "past", says)
             with closing(store.listen()) as listener:
                 if listener.trouble:
-                    says = "nobody here hears of decisions, and workers look for them instead"
+                    says = "decisions wake nobody here; workers check for them instead"
                     remedy = "name the server itself in ADJOURN_LISTEN, or off"
                     yield _bad("wake-ups", f"{says}: {listener.trouble}", remedy)
         yield from _leftovers(root, controller)
@@ -339,7 +341,7 @@ def _policy(root: str) -> Findings:
     places = [*(origin.path for origin in origins(root, os.getcwd())), rules_path()]
     found = [path for path in places if os.path.lexists(path)]
     FilePolicies(root).current(os.getcwd())
-    none = "there is none: every call is prompted for"
+    none = "no policy: every call needs an approval"
     yield _fine("policy", f"from {', '.join(found)}" if found else none)
 
 
@@ -389,7 +391,7 @@ def _outboxes(controller: Controller) -> Findings:
         if box and (box.last_error or box.count_given_up):
             count = len(box.parked) + box.count_given_up
             why = box.last_error or "given up"
-            says = f"{each.name} was not told of {count} events: {why}"
+            says = f"{count} events were not delivered to {each.name}: {why}"
             yield _bad("notifiers", says, "adjourn notify --flush")
 
 

@@ -98,7 +98,7 @@ class InsideRun:
         run_id, store = os.environ.get("ADJOURN_RUN_ID"), os.environ.get("ADJOURN_STORE")
         if not run_id or not store:
             raise NotInsideARun(
-                "nobody is there to ask: this is not inside a run",
+                "this is not inside a run, so it cannot ask a person",
                 way_out="adjourn run -- YOUR-COMMAND",
             )
         root = find_root(store)
@@ -206,7 +206,7 @@ class InsideRun:
             ear.close()
 
     def _refuse(self, refusal: Refusal) -> None:
-        # For its own ears: whoever wrote the response is told by others
+        # Only for this process: others tell the author of the response
         self._say(refusal.sentence)
 
     def _settled_before(
@@ -372,7 +372,7 @@ def read_request_of(content: bytes, *, name: str) -> Request:
         _require_size(content)
         return read_request(content)
     except (Misuse, NotYet) as error:
-        raise Misuse(f"{name}: {error}", way_out="see docs/how-to/clarifications.md") from error
+        raise Misuse(f"{name}: {error}", way_out="adjourn clarify --help") from error
 
 
 def _require_size(content: bytes) -> None:
@@ -386,9 +386,7 @@ def draft_of(request: Request, checkpoint: bytes | None) -> AskDraft:
     try:
         kept = read_checkpoint(checkpoint) if checkpoint else Checkpoint(agent_id="")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Misuse(
-            f"the checkpoint: {error}", way_out="see docs/how-to/clarifications.md"
-        ) from error
+        raise Misuse(f"the checkpoint: {error}", way_out="adjourn clarify --help") from error
     work = kept.work_state
     if not work.parallel_work_available:
         work = msgspec.structs.replace(work, parallel_work_available=request.parallel_work)

@@ -1,6 +1,7 @@
 """The JSON documents of lists and replies: one function each, for every surface."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Literal
 
 import msgspec
@@ -23,10 +24,10 @@ from adjourn.core.documents import (
     task_doc,
     unreadable_docs,
 )
-from adjourn.core.errors import UnreadableRow
+from adjourn.core.errors import NotFound, UnreadableRow
 from adjourn.core.kept_documents import NOT_MADE, ORIGINAL, WHY
-from adjourn.core.states import ENDED, TaskState
-from adjourn.core.task import Run, Task
+from adjourn.core.states import ENDED, AskState, TaskState
+from adjourn.core.task import Milliseconds, Run, Task
 from adjourn.core.trail.durations import run_ends
 from adjourn.core.trail.events import Receipt
 from adjourn.ports.store import View
@@ -34,6 +35,10 @@ from adjourn.views.block import CommandWriter
 from adjourn.views.paused import PausedDoc, paused_doc, paused_tasks
 from adjourn.views.task import resume_hint
 from adjourn.wiring.scenes import WholeTask
+
+_PAGE = 200  # asks that are read at a time
+_EVENTS = 500  # events that are read at a time
+_SETTLED = frozenset(f"ask_{state}" for state in AskState if state is not AskState.PENDING)
 
 
 class InboxDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +84,50 @@ class SnoozedDoc(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: Literal[1] = 1
     outcome: Literal["recorded"] = "recorded"
     asks: tuple[AskDoc, ...]
+
+
+def filtered_asks(
+    view: View,
+    *,
+    now: Milliseconds,
+    kind: str | None,
+    task: str | None,
+    requester: str | None,
+    limit: int,
+    after: str | None,
+) -> list[Ask]:
+    """Return the open asks that fit, page by page, so that few of very many cost little."""
+    if kind is None and task is None and requester is None:
+        return view.open_asks(limit=limit, after=after, awake_at=now)
+    found: list[Ask] = []
+    while len(found) < limit:
+        page = view.open_asks(limit=_PAGE, after=after, awake_at=now)
+        found += [
+            ask
+            for ask in page
+            if kind in {None, ask.kind}
+            and task in {None, ask.task_id}
+            and (requester is None or view.requester(ask.task_id) == requester)
+        ]
+        if len(page) < _PAGE:
+            break
+        after = page[-1].id
+    return found[:limit]
+
+
+def settled_asks(view: View, *, before: int | None, limit: int) -> list[tuple[int, Ask]]:
+    """Return the asks that were settled last, newest first, each with its place in the trail."""
+    found: list[tuple[int, Ask]] = []
+    upto = view.trail_head()[0] if before is None else before - 1
+    while upto > 0 and len(found) < limit:
+        start = max(0, upto - _EVENTS)
+        for happened in reversed(view.happened(after=start, limit=_EVENTS)):
+            if happened.place > upto or happened.event.kind not in _SETTLED:
+                continue
+            with suppress(NotFound, UnreadableRow):  # it was pruned, or cannot be read
+                found.append((happened.place, view.ask(str(happened.event.facts.get("ask")))))
+        upto = start
+    return found[:limit]
 
 
 def listed_asks(view: View, asks: Iterable[Ask]) -> tuple[AskDoc, ...]:

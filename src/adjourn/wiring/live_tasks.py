@@ -1,4 +1,4 @@
-"""The tasks of one store as a live surface shows them, read again as events tell of them."""
+"""The tasks of one store as a live surface shows them, read again when events name them."""
 
 from collections.abc import Iterable
 

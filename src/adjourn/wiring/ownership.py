@@ -39,7 +39,7 @@ _LET_THROUGH = (CallState.APPROVED, CallState.CLAIMED, CallState.EXECUTING)
 
 
 class StoreContents(msgspec.Struct, frozen=True, kw_only=True):
-    """What a store holds, for whoever is about to take it."""
+    """What a store holds, shown before somebody takes it."""
 
     root: str
     identity: Identity | None
@@ -54,7 +54,7 @@ class StoreContents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the tasks of a store that was taken."""
+    """What happened to the tasks of a store that was taken."""
 
     contents: StoreContents
     doubts: Doubts
@@ -213,7 +213,7 @@ def require_outside_of_all_runs(verb: str) -> None:
 def unfollowed_address(root: str) -> str | None:
     """Return the database to which an address leads that is not followed, without its password.
 
-    None if there is none.
+    None if it is missing.
     """
     if not is_shared(root):
         return None

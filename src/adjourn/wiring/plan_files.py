@@ -21,7 +21,7 @@ from adjourn.wiring.runners import RUNNERS, Work, command_work, prompt_work
 
 _LARGEST = 1024 * 1024
 _TOLD = 5
-_HELP = "see docs/how-to/plans.md"
+_HELP = "adjourn execute --help"
 
 
 def open_plan(path: str) -> Plan:

@@ -188,7 +188,7 @@ def _seen(wanted: Wanted) -> Surroundings:
 
 
 def judged_now(root: str, wanted: Wanted) -> Judgement:
-    """Say what the policies make of a call now that there is a rule for it."""
+    """Return how the policies judge a call now that a rule for it exists."""
     found = explained(
         root, wanted.workspace, wanted.tool, wanted.arguments, task=wanted.task, now=now()
     )

@@ -13,13 +13,18 @@ from adjourn.core.documents import is_resumable
 from adjourn.core.errors import CannotResume, Misuse
 from adjourn.core.plan.plan_file import Runners
 from adjourn.core.states import TaskState
-from adjourn.core.task import OnRejection, Run, Task
+from adjourn.core.task import OnRejection, Run, Spec, Task
 from adjourn.ports.runner import NO_TABLE, ConfigTable, LeftSession
 from adjourn.runners import COMMAND, DEFAULT_AGENT, RunnerNames, find_kind
 from adjourn.runners.agent.options import Setting, settings
-from adjourn.settings.config import read_config
+from adjourn.settings.config import exit_codes_setting, read_config
 from adjourn.supervision.workspace_notes import head_at_pause
 from adjourn.workspace.git import Head, head_of
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # starting is a hot path
+    from adjourn.core.agent.transcript import Message
 
 __all__ = ["DEFAULT_AGENT", "RunnerNames", "Work", "command_work", "find_kind", "prompt_work"]
 
@@ -61,6 +66,25 @@ def prompt_work(runner: str, prompt: str, options: Sequence[str] = ()) -> Work:
         prompt=prompt,
         setup=msgspec.json.encode(setup).decode(),
         on_rejection=OnRejection.TELL,
+    )
+
+
+def spec_of(
+    work: Work, folder: str | None, *, is_gated: bool, parent_run: str | None = None
+) -> Spec:
+    """Return the task that a server's client wants: its work, and the directory to do it in."""
+    workspace = folder or os.getcwd()
+    if not os.path.isabs(workspace) or "\0" in workspace or not os.path.isdir(workspace):
+        raise Misuse(
+            f"cwd {workspace} is not a directory with an absolute path",
+            way_out="leave cwd out, or name a directory that is there",
+        )
+    return Spec(
+        **work,
+        workspace=os.path.realpath(workspace),
+        parent_run=parent_run,
+        pause_on_approval=is_gated,
+        asks_by_exit_code=exit_codes_setting() == "ask",
     )
 
 
@@ -124,13 +148,7 @@ def check_resumability(
         says = "it was not saved yet when the task was interrupted"
         return [SessionCheck(thing="session", fine=False, says=says), workspace]
 
-    session = LeftSession(
-        of=task.session_id,
-        ref=run.session_ref,
-        documents=partial(controller.documents.read_named, task.id),
-        environment=os.environ,
-        starts=starts,
-    )
+    session = _left_session(controller, task, run, starts=starts)
     return [
         *kind.check_session(task.spec, session),
         workspace,
@@ -138,10 +156,28 @@ def check_resumability(
     ]
 
 
+def _left_session(
+    controller: Controller, task: Task, run: Run | None, *, starts: bool
+) -> LeftSession:
+    return LeftSession(
+        of=task.session_id,
+        ref=run.session_ref if run else None,
+        documents=partial(controller.documents.read_named, task.id),
+        environment=os.environ,
+        starts=starts,
+    )
+
+
+def read_transcript(controller: Controller, task: Task) -> "list[Message]":
+    """Return the conversation of an agent of others, as its own files or our copy have it."""
+    session = _left_session(controller, task, _last_run(controller, task), starts=False)
+    return find_kind(task.spec.runner).read_transcript(task.spec, session)
+
+
 def require_resumable(controller: Controller, task: Task) -> None:
     """Refuse to go on where it cannot be, before anything is recorded or started.
 
-    Nothing is started anew in its place.
+    Nothing is started in its place.
     """
     broken = [look for look in check_resumability(controller, task, starts=True) if not look.fine]
     run = _last_run(controller, task)

@@ -37,7 +37,7 @@ from adjourn.views.task import (
 )
 from adjourn.views.workspace import workspace_blocks
 from adjourn.wiring import find_unattended, has_responses, has_worker
-from adjourn.wiring.runners import check_resumability
+from adjourn.wiring.runners import check_resumability, read_transcript
 from adjourn.workspace.git import changed_since, head_of
 
 _MOST_PATHS = 50  # of a workspace
@@ -50,7 +50,7 @@ class WholeTask(msgspec.Struct, frozen=True, kw_only=True):
     workspace: WorkspaceDoc | None  # what changed there since the task paused
     resumability: ResumabilityDoc | None  # of an agent whose session lies outside of the store
     clarification: ClarificationDoc | None  # that it waits for, and where its files are
-    refused_response: str | None  # why a response file that lies there was not taken
+    refused_response: str | None  # why a response file was not taken
     events: list[Event]
     calls: list[tuple[Call, bytes | None]]  # each with what it was before somebody edited it
 
@@ -147,12 +147,16 @@ def resumability_of(
 
 
 def kept_transcript(controller: Controller, task: Task, *, shows_all: bool) -> list[Message]:
-    """Return the conversation of the built-in agent, without what it had before it was forked."""
+    """Return the conversation of an agent, without what the built-in one had before a fork.
+
+    That of Claude Code and Codex is read from their own files, or from the copy in the store.
+    """
     began = 0 if shows_all else controller.documents.read(task.id, BEGAN) or 0
     bodies = controller.agents.messages(task.id, after=began)
-    if not bodies:
+    messages = [decoded(body) for body in bodies] or read_transcript(controller, task)
+    if not messages:
         raise Conflict(f"task {task.id} has no conversation", way_out=f"adjourn logs {task.id}")
-    return [decoded(body) for body in bodies]
+    return messages
 
 
 def note_paused_items(controller: Controller, progress: Progress) -> list[Scene]:

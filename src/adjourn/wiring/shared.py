@@ -73,7 +73,8 @@ def _identity(url: str) -> str:
         parts = urlsplit(url)
     except ValueError:
         raise Misuse(
-            "the URL of the store is none", way_out="ADJOURN_STORE=postgresql://USER@HOST/DATABASE"
+            "ADJOURN_STORE is not a valid PostgreSQL URL",
+            way_out="ADJOURN_STORE=postgresql://USER@HOST/DATABASE",
         ) from None
     user, _, hosts = parts.netloc.rpartition("@")
     query = [word for word in parts.query.split("&") if not word.startswith(_SECRET)]
@@ -86,7 +87,7 @@ def _former(place: str) -> Address | None:
     except StoreRefused:
         raise
     except StoreProblem:
-        return None  # there is none, or one that makes no sense
+        return None  # missing, or not understood
 
 
 def _address(url: str, former: Address) -> Address:
@@ -195,7 +196,7 @@ def _trust_mark(place: str, content: bytes) -> str:
 def trust_address(place: str, content: bytes | None = None) -> None:
     """Follow from now on the address that a directory has, or is about to get.
 
-    We write it, or a person said so.
+    We write it, or a person accepted it.
     """
     mark = _trust_mark(place, content or _content(os.path.join(place, ADDRESS)))
     try:
@@ -227,8 +228,8 @@ def open_shared(place: str, *, as_worker: bool = False) -> PostgresStore:
     address = address_of(place)
     seen = os.path.join(place, SEEN)
     if address.inside and not as_worker and enclosing_run():
-        # The URL to listen at is the worker's: where a pooler made that necessary, whoever is
-        # inside looks instead.
+        # The URL to listen at is the worker's: where a pooler made that necessary, a process
+        # inside checks the store instead.
         listen = None if address.listen is None else ""
         store = PostgresStore(address.inside, listen_url=listen, lease=address.lease, seen=seen)
     else:

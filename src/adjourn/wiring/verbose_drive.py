@@ -22,7 +22,7 @@ _STANDS = {
 
 
 class Narrator:
-    """Tells of each call once for each way it stands, without secrets."""
+    """Prints each call once for each state it reaches, without secrets."""
 
     def __init__(self) -> None:
         self._redactor = open_redactor()

@@ -115,7 +115,7 @@ def _read(path: str, *, most: int = _SMALL) -> str | None:
 
 
 def read_start(path: str, *, most: int) -> bytes | None:
-    """Return the first bytes of a regular file, or None where there is none that can be read."""
+    """Return the first bytes of a regular file, or None if it cannot be read."""
     try:
         with open(open_regular(path), "rb") as file:
             return file.read(most)

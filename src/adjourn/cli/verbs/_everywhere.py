@@ -98,7 +98,7 @@ def print_inbox(session: Session, *, limit: int, snoozed: bool) -> None:
     nothing = "Nothing is snoozed." if snoozed else "Nothing waits for you in any of your stores."
     has_paused = any(each.paused_tasks for each in listed)
     if has_paused and not any(each.rows for each in listed):
-        nothing = "Nobody asks anything in any of your stores."
+        nothing = "No open asks in any of your stores."
     _print_rows(session, results, head, limit=limit, nothing=nothing, newest_first=False)
     for result in results:
         if result.found and (paused := result.found.paused_tasks):

@@ -50,8 +50,8 @@ def find_home(session: Session, texts: Sequence[str]) -> str | None:
     if len(found) > 1:
         names = ", ".join(sorted(map(name_of_store, found)))
         raise Misuse(
-            f"these asks are in several stores ({names}), and are decided together or not at all",
-            way_out="decide those of one store at a time",
+            f"these asks are in several stores ({names}): all or none can be decided",
+            way_out="decide the asks of one store at a time",
         )
     home = next(iter(found), None)
     return None if home == session.root else home

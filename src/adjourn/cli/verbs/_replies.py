@@ -147,7 +147,7 @@ def read_ids(ids: Sequence[str]) -> list[str]:
         return list(ids)
     given = sys.stdin.read().split() if sys.stdin else []
     if not given:
-        raise NotFound("nothing on stdin names an ask", way_out="adjourn inbox")
+        raise NotFound("stdin has no ask ids", way_out="adjourn inbox")
     return [word for text in ids for word in (given if text == "-" else [text])]
 
 
@@ -157,7 +157,7 @@ def print_settled(
     """Print a receipt for each reply that was recorded, and what happens next."""
     try:
         _print_settled(session, decisions, settled, tells_next=tells_next)
-    except StoreProblem as error:  # whoever reads of it must not think that nothing was decided
+    except StoreProblem as error:  # the reader must not think that nothing was decided
         what = "it was" if len(settled) == 1 else "they were"
         raise StoreProblem(
             f"{what} recorded, and then {error.why}",

@@ -22,7 +22,7 @@ _QUESTION = (
     "approve (a), approve and stop (s), request changes (c TEXT), reject (r [TEXT]),"
     " later (Enter)? "
 )
-_WHAT = "say what to change, as in: c name the version"
+_WHAT = "add what to change, as in: c name the version"
 _PASTED = "Several lines came at once, so none of them counts. Type one line."
 _WORDS = {"a": APPROVE, "s": APPROVE_AND_STOP, "c": REQUEST_CHANGES, "r": REJECT}
 

@@ -176,7 +176,7 @@ def _approve_always(
     """Show the rule, and on a yes approve the call and keep the rule."""
     # Only here a rule is made
     from adjourn.core.text.when import stamp
-    from adjourn.views.allow_rule import what_it_matches
+    from adjourn.views.allowance import what_it_matches
     from adjourn.wiring.ownership import require_outside_of_all_runs
     from adjourn.wiring.policies import (
         MONTH,

@@ -35,7 +35,7 @@ def command(session: Session, *, slot: str | None, task: str | None) -> int:
 
 
 def _find(controller: Controller, name: str | None, slot: str | None) -> Task | None:
-    """Return the task, or None if whoever was about to commit it died before that."""
+    """Return the task, or None if the process that was about to commit it died first."""
     try:
         with controller.store.read() as view:
             if name:

@@ -28,7 +28,7 @@ def command(
     ASK may be `-`: the ids then come from stdin.
     """
     if not asks:  # a single word would be the text
-        raise Misuse("say which ask, and then the answer", way_out="adjourn answer --help")
+        raise Misuse("give the ask, then the answer", way_out="adjourn answer --help")
     return reply_to(
         session, Verb.ANSWER, asks, text, ReplyOptions(sign=sign, save=save, resumes=resume)
     )

@@ -35,7 +35,7 @@ class Given(TypedDict):
 @click.option(
     "--edit",
     is_flag=True,
-    help="Change the call in $VISUAL or $EDITOR, then approve what it has become.",
+    help="Change the call in $VISUAL or $EDITOR, then approve the changed call.",
 )
 @click.option(
     "--set",
@@ -45,17 +45,21 @@ class Given(TypedDict):
     help="Change one argument, as in argv.2=staging; repeat it.",
 )
 @click.option(
-    "--override", metavar="REASON", help="Why it runs although the policy says never; for one ASK."
+    "--override",
+    metavar="REASON",
+    help="Why it may run although the policy says never; for one ASK.",
 )
 @click.option(
     "--digest",
     metavar="HEX",
-    help="Approve only if the call's sha256 begins so; for one ASK. A call that somebody edited"
+    help="Approve only if the call's sha256 starts so; for one ASK. A call that somebody edited"
     " needs it.",
 )
 @click.option("--comment", metavar="TEXT", help="A note for the audit trail.")
-@click.option("--all", "wants_all", is_flag=True, help="With --task: all that it asks to approve.")
-@click.option("--task", type=TASK_NAME, metavar="ID", help="With --all: whose calls.")
+@click.option(
+    "--all", "wants_all", is_flag=True, help="With --task: all open approvals of the task."
+)
+@click.option("--task", type=TASK_NAME, metavar="ID", help="With --all: the task.")
 @resuming
 @signable
 def command(session: Session, *, asks: tuple[str, ...], **given: Unpack[Given]) -> int:

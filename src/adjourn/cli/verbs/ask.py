@@ -50,7 +50,8 @@ def command(
     run_id = os.environ.get("ADJOURN_RUN_ID")
     if not run_id:
         raise Misuse(
-            "nobody is there to ask: this is not inside a run", way_out="adjourn run -- YOUR-SCRIPT"
+            "this is not inside a run, so it cannot ask a person",
+            way_out="adjourn run -- YOUR-SCRIPT",
         )
     asked = question_of(question, key=key, choices=choices, expires_after=expires)
     ask = session.open_controller(for_asking=True).asks.ask(run_id, asked)
@@ -61,7 +62,7 @@ def command(
     elif answer is not None:
         print_exactly(answer)
     elif session.verbose:
-        session.warn(f"adjourn: waits for an answer: {ask.id}")
+        session.warn(f"adjourn: waiting for an answer: {ask.id}")
     return exits.PAUSED if answer is None else exits.COMPLETED
 
 

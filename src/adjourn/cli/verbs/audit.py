@@ -41,9 +41,9 @@ def command() -> None:
 def verify(session: Session, *, receipts: tuple[str, ...]) -> int:
     """Check that the trail is the one that was written: exit code 0, or 1 and the first break.
 
-    Every event follows from all before it, every task and every reply is as the trail tells, and
-    every receipt is found. Whoever can write to the store can write a whole trail anew; a receipt
-    that was kept elsewhere shows that, too.
+    Every event follows from all before it, every task and every reply matches the trail, and
+    every receipt is found. A program that can write to the store can replace the whole trail. A
+    receipt that was kept elsewhere shows that, too.
     """
     # The trail holds no words of a task but its name, and must be told as it is
     session.is_copy = False
@@ -115,7 +115,7 @@ def _told(verdict: AuditVerdict) -> Iterator[str]:
         pruned = f", {verdict.forgotten:,} of them pruned" if verdict.forgotten else ""
         yield f"Whole: {verdict.events:,} events{pruned}, up to {verdict.head}"
     for each in verdict.receipts:
-        missing = "does not hold: the trail is not the one it is from"
+        missing = "not found: it is not from this trail"
         yield f"receipt {each.receipt} {'holds' if each.holds else missing}"
 
 

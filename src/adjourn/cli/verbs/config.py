@@ -18,14 +18,19 @@ _WIDEST = 48  # columns of a value; all of it is in the JSON
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="As `adjourn run` would be told; repeat it.",
+    help="As for `adjourn run`; repeat it.",
 )
 def command(session: Session, *, options: tuple[str, ...]) -> None:
     """Show every setting of the built-in agent, its value, and where that comes from.
 
-    A flag wins over the environment, that over the user's config, and that over what adjourn comes
-    with. A project sets nothing.
-    """
+    A flag wins over the environment, the environment over the user's config, and the config over
+    the defaults. A project sets nothing. In ~/.config/adjourn/config.toml:
+
+    \b
+    pause_on_approval = true
+    [agent]
+    model = "openai:NAME"
+    """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     found = agent_settings(options_of(options))
     if session.wants_json:
         session.print_document({"schema_version": 1, "agent": found})

@@ -29,12 +29,18 @@ _LARGEST = 1024 * 1024
 def command(session: Session, *, file: str | None, webhook: str | None) -> int:
     """Record the signed decisions in FILE, or on stdin if it is `-`: all of them, or none.
 
-    Who decided is whoever signed, wherever the file comes from. The same file once more gives the
+    The signer is the one who decided, wherever the file comes from. The same file again gives the
     same receipts. With --webhook the request is signed as Standard Webhooks says, with the secret
-    of that [[webhook]] in the user's config.
-    """
+    of that [[webhook]] in the user's config:
+
+    \b
+    [[webhook]]
+    name = "ci"
+    scopes = ["approve"]
+    secret_env = "CI_SECRET"
+    """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
     if (file is None) == (webhook is None):
-        raise Misuse("say which FILE to record, or --webhook NAME", way_out="adjourn decide --help")
+        raise Misuse("give a FILE to record, or --webhook NAME", way_out="adjourn decide --help")
     if file:
         signed = read_file(_stdin() if file == "-" else _content(file))
         controller = session.open_controller()

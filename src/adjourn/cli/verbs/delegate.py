@@ -64,7 +64,7 @@ def list_all(session: Session) -> None:
 @verb("revoke")
 @click.argument("delegation", metavar="ID")
 def revoke(session: Session, *, delegation: str) -> None:
-    """Take a delegation back. What was decided by it stays decided."""
+    """Revoke a delegation. Decisions made by it stay."""
     controller = session.open_controller()
     by = session.principal(controller.decisions)
     gone = controller.delegations.revoke(delegation, by=by)

@@ -34,19 +34,19 @@ _EXIT_CODES = {"completed": exits.COMPLETED, "paused": exits.PAUSED, "failed": e
 @click.option(
     "--review",
     is_flag=True,
-    help="Stop after each task for a person to look at its work, whatever the plan says.",
+    help="Stop after each task for a person to review its work, whatever the plan says.",
 )
 @click.option(
-    "--anew",
+    "--start-over",
     is_flag=True,
-    help="Begin all tasks again; those of before must have ended, and stay in the history.",
+    help="Start all tasks again. The earlier ones must have ended; they stay in the history.",
 )
-def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
+def command(session: Session, *, plan: str, review: bool, start_over: bool) -> int:
     """Execute the tasks of PLAN, one at a time, each when those that it needs have succeeded.
 
     It exits 0 when all have succeeded, 10 when a person is needed, 1 when one failed and nothing
-    else can go on. Ctrl+C pauses the task that runs, and starts no other. Said again, it goes on
-    with what is ready; what was begun is not begun twice. PLAN is a file, plan.toml if none is
+    else can go on. Ctrl+C pauses the task that runs, and starts no other. Run it again to go on
+    with what is ready; no task starts twice. PLAN is a file, plan.toml if none is
     named:
 
     \b
@@ -71,8 +71,8 @@ def command(session: Session, *, plan: str, review: bool, anew: bool) -> int:
         deferred_signals() as signals,
     ):
         by = session.principal(controller.decisions)
-        if anew:
-            controller.plans.begin_plan_anew(found.path, by=by)
+        if start_over:
+            controller.plans.start_plan_over(found.path, by=by)
         display = PlanDisplay(session, controller, by)
         execution = Execution(controller, supervisor, found, specs=specs, by=by, observer=display)
         free = {

@@ -21,8 +21,8 @@ from adjourn.supervision.workspace_notes import require_workspace
 def command(session: Session, *, task: str, text: str | None, at: str | None, detach: bool) -> int:
     """Start a new task of the built-in agent with the conversation of ID as it was at CHECKPOINT.
 
-    ID stays as it is. Files are not taken back: the new task works in the same directory. Calls
-    that waited for approval at that checkpoint are asked for anew. TEXT is what you say next in it.
+    ID stays as it is. Files do not change back: the new task works in the same directory. Calls
+    that waited for approval at that checkpoint are asked for again. TEXT is your next message.
     """
     session.require_store()
     if detach:

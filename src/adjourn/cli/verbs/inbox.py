@@ -9,7 +9,6 @@ import msgspec
 
 from adjourn.cli.options import TASK_NAME, verb
 from adjourn.cli.session import Session
-from adjourn.controller.decisions import Decisions
 from adjourn.controller.transaction import readable_call
 from adjourn.core import exits
 from adjourn.core.ask import ApprovalAsk, Ask
@@ -25,7 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # start-up is a hot path; at a terminal no secrets are taken out
     from adjourn.views.paused import PausedTask
 
-_PAGE = 200  # asks that are read at a time
 _LATER = 60_000  # milliseconds: what was just decided is named, too
 _MANY = 20  # queued tasks that are looked at
 
@@ -51,15 +49,15 @@ class Given(TypedDict):
     metavar="N",
     help="How many to show.",
 )
-@click.option("--after", metavar="ASK", help="Show those that came after this one.")
-@click.option("--snoozed", is_flag=True, help="Show those that are snoozed, and until when.")
-@click.option("--everywhere", is_flag=True, help="Of all your stores, not only of this one.")
+@click.option("--after", metavar="ASK", help="Show the asks after this one.")
+@click.option("--snoozed", is_flag=True, help="Show snoozed asks, and until when.")
+@click.option("--everywhere", is_flag=True, help="From all your stores, not only this one.")
 @click.option("-i", "--interactive", is_flag=True, help="Settle them here, one after the other.")
 @click.option(
     "--kind", type=click.Choice(["approval", "question", "uncertain"]), help="Only these."
 )
 @click.option("--task", type=TASK_NAME, metavar="ID", help="Only what this task asks.")
-@click.option("--mine", is_flag=True, help="Only what tasks ask that you started.")
+@click.option("--mine", is_flag=True, help="Only asks of tasks that you started.")
 @click.option("--ids", is_flag=True, help="Print only the ids of the asks, whole, one a line.")
 def command(session: Session, *, limit: int, after: str | None, **given: Unpack[Given]) -> int:
     """List what waits for a person: the open asks of all tasks, oldest first, then paused tasks.
@@ -79,6 +77,7 @@ def command(session: Session, *, limit: int, after: str | None, **given: Unpack[
 
         print_inbox(session, limit=limit, snoozed=snoozed)
         return exits.COMPLETED
+    session.require_named_store()
     if not session.has_store:
         if session.wants_json:
             empty: dict[str, object] = {"count": 0, "snoozed": 0, "asks": [], "paused": []}
@@ -95,7 +94,17 @@ def command(session: Session, *, limit: int, after: str | None, **given: Unpack[
         # One more than is shown tells that there are more; counting them all would cost more than
         # showing these.
         if is_filtered:
-            found = _filtered(session, decisions, view, given, limit=limit + 1, after=start)
+            from adjourn.wiring.json_documents import filtered_asks  # most inboxes are whole
+
+            found = filtered_asks(
+                view,
+                now=moment,
+                kind=given["kind"],
+                task=given["task"],
+                requester=session.principal(decisions).name if given["mine"] else None,
+                limit=limit + 1,
+                after=start,
+            )
         elif snoozed:
             found = view.snoozed_asks(now=moment, limit=limit + 1)
         else:
@@ -178,34 +187,6 @@ def _settle(session: Session, ask_ids: list[str]) -> int:
     if stuck := find_unattended(session.root, queued, now=controller.now() + _LATER):
         session.show([unattended_block(stuck, session.commands)])
     return exits.COMPLETED if is_done and not rest else exits.PAUSED
-
-
-def _filtered(
-    session: Session,
-    decisions: Decisions,
-    view: View,
-    given: Given,
-    *,
-    limit: int,
-    after: str | None,
-) -> list[Ask]:
-    """Return the asks that fit, page by page, so that few of very many cost little."""
-    moment, found = decisions.now(), list[Ask]()
-    only = given["task"]
-    by = session.principal(decisions).name
-    while len(found) < limit:
-        page = view.open_asks(limit=_PAGE, after=after, awake_at=moment)
-        found += [
-            ask
-            for ask in page
-            if (given["kind"] in {None, ask.kind})
-            and (only is None or ask.task_id == only)
-            and (not given["mine"] or view.requester(ask.task_id) == by)
-        ]
-        if len(page) < _PAGE:
-            break
-        after = page[-1].id
-    return found[:limit]
 
 
 def _digest(view: View, ask: Ask) -> str | None:

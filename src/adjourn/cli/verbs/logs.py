@@ -22,7 +22,10 @@ from adjourn.views.call import short
 @verb("logs", prints_whole=True)
 @click.argument("task", type=TASK_NAME, metavar="ID")
 @click.option(
-    "-f", "--follow", is_flag=True, help="Go on until the task has ended, also after a pause."
+    "-f",
+    "--follow",
+    is_flag=True,
+    help="Keep printing until the task has ended, also after a pause.",
 )
 @click.option("--all", "wants_all", is_flag=True, help="All runs of the task, oldest first.")
 @click.option(
@@ -92,7 +95,7 @@ class _Printer:
         hand_on_all(self._streams, place)
 
     def follow(self, task: Task, number: int) -> None:
-        """Print on until the task has ended, whoever resumes it meanwhile."""
+        """Keep printing until the task has ended, also across resumes."""
         session, controller = self._session, self._controller
         told: set[int] = set()
 

@@ -17,13 +17,13 @@ from adjourn.wiring.scenes import item_hints, redacted_progress
 
 @click.group("plan", no_args_is_help=False)
 def command() -> None:
-    """Show how a plan stands."""
+    """Show the state of a plan."""
 
 
 @verb("show")
 @click.argument("plan", metavar="[PLAN]", default="plan.toml")
 def show(session: Session, *, plan: str) -> None:
-    """Draw the graph of a plan, and say how each of its tasks stands. Nothing is started.
+    """Draw the graph of a plan, with the state of each task. Nothing is started.
 
     PLAN is a file, plan.toml if none is named.
     """

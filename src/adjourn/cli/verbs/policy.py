@@ -1,4 +1,4 @@
-"""adjourn policy: say what the rules make of a command, and what is wrong with them."""
+"""adjourn policy: explain how the rules judge a command, and check the rules."""
 
 import os
 
@@ -25,7 +25,7 @@ _NO_POLICY = (
 
 @click.group("policy", no_args_is_help=False)
 def command() -> None:
-    """Say what the rules make of a command, and what is wrong with them."""
+    """Explain how the rules judge a command, and check the rules."""
 
 
 @verb(
@@ -45,7 +45,7 @@ def command() -> None:
     metavar="DIR",
     help="Judge as if the call ran in this directory (default: the workspace).",
 )
-@click.option("--tool", metavar="NAME", help="Judge a call of this tool, and no command.")
+@click.option("--tool", metavar="NAME", help="Judge a call of this tool instead of a command.")
 @click.option(
     "--args", "arguments", metavar="JSON", help="The arguments of that call: one JSON object."
 )
@@ -59,7 +59,7 @@ def explain(
     tool: str | None,
     arguments: str | None,
 ) -> None:
-    """Say what the policies make of COMMAND: which rules decide and why, part by part.
+    """Explain how the policies judge COMMAND: which rules decide and why, part by part.
 
     Nothing is run.
     """
@@ -119,7 +119,7 @@ def _object(text: str) -> dict[str, object]:
     "--project", is_flag=True, help="Take each FILE for a project's, which may only tighten."
 )
 def check(session: Session, *, files: tuple[str, ...], workspace: str, project: bool) -> int:
-    """Name line and column of all that is wrong in policy files.
+    """Print every mistake in policy files, with its line and column.
 
     In each FILE, or in all that hold here.
     """

@@ -10,7 +10,7 @@ from adjourn.core.ask import Verb
 
 @verb("reject", prints_whole=True)
 @click.argument("asks", nargs=-1, required=True, type=ASK_NAME, metavar="ASK...")
-@click.option("--reason", metavar="TEXT", help="Why; whoever asked is told.")
+@click.option("--reason", metavar="TEXT", help="Why. The requester is told.")
 @resuming
 @signable
 def command(

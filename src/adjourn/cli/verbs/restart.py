@@ -21,8 +21,8 @@ from adjourn.core.text.render import prose, visible
 @click.option(
     "--detach", is_flag=True, help="Return at once; a copy of this command supervises the task."
 )
-@click.option("--workspace", metavar="PATH", help="Where it runs, if that is not around here.")
-@click.option("--from-plan", is_flag=True, help="Do what its plan says of it now.")
+@click.option("--workspace", metavar="PATH", help="The workspace, if it is not the current one.")
+@click.option("--from-plan", is_flag=True, help="Run what its plan says now.")
 def command(
     session: Session, *, task: str, detach: bool, workspace: str | None, from_plan: bool
 ) -> int:

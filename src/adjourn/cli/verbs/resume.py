@@ -41,7 +41,7 @@ _LIMITS = ("max_steps", "max_tokens", "max_cost")
 @click.option(
     "--accept",
     is_flag=True,
-    help="Take an agent's last words for the end of its work: nothing is started.",
+    help="Accept the agent's last message as the end of its work. Nothing starts.",
 )
 @click.option(
     "--value", metavar="V", help="What the command gets as AUTO_APPROVAL (default: approved)."
@@ -50,7 +50,7 @@ _LIMITS = ("max_steps", "max_tokens", "max_cost")
 @click.option(
     "--input",
     metavar="JSON",
-    help="What an agent that was started with --resume-with gets, as it is.",
+    help="JSON for an agent that was started with --resume-with, passed on unchanged.",
 )
 @click.option("--max-steps", metavar="N", help="Model turns until the built-in agent pauses again.")
 @click.option("--max-tokens", metavar="N", help="Tokens that the whole task may use, or none.")
@@ -58,12 +58,12 @@ _LIMITS = ("max_steps", "max_tokens", "max_cost")
 @click.option(
     "--override",
     metavar="REASON",
-    help="With one --approve: why it runs although the policy says never.",
+    help="With one --approve: why it may run although the policy says never.",
 )
 @click.option(
     "--detach", is_flag=True, help="Return at once; a copy of this command supervises the task."
 )
-@click.option("--workspace", metavar="PATH", help="Where it runs, if that is not around here.")
+@click.option("--workspace", metavar="PATH", help="The workspace, if it is not the current one.")
 def command(
     session: Session, *, task: str, detach: bool, accept: bool, workspace: str | None, **words: Any
 ) -> int:

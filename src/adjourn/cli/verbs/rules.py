@@ -18,7 +18,7 @@ from adjourn.core.text.render import visible
 from adjourn.core.text.when import stamp
 from adjourn.settings.allow_rules import change_allowances
 from adjourn.system.machine import now
-from adjourn.views.allow_rule import rule_lines, tool_of
+from adjourn.views.allowance import allowance_lines, tool_of
 from adjourn.wiring.policies import (
     MONTH,
     LateCall,
@@ -80,8 +80,14 @@ def _document(rule: Allowance, late: list[LateCall] | None) -> dict[str, object]
 
 
 def _lines(rule: Allowance, late: list[LateCall] | None) -> Iterator[str]:
-    calls, of = (matched(rule, late), len(late)) if late is not None else ((), None)
-    return rule_lines(rule, now=now(), matched=calls, of=of)
+    yield from allowance_lines(rule, now=now())
+    if late is not None:
+        calls = matched(rule, late)
+        yield f"  would have matched {len(calls)} of the last {len(late)} calls{_some(calls)}"
+
+
+def _some(calls: Sequence[str]) -> str:
+    return f": {', '.join(calls[:3])}{', …' if len(calls) > 3 else ''}" if calls else ""  # noqa: PLR2004 -- three say enough
 
 
 # --- add and revoke -------------------------------------------------------------------------------
@@ -115,7 +121,7 @@ def add(
     task: str | None,
     until: int,
 ) -> None:
-    """Let exactly this COMMAND run without asking, in one workspace or task, for some time."""
+    """Allow exactly this COMMAND without asking, in one workspace or task, for a time."""
     controller = session.open_controller() if session.has_store else None
     by = session.principal(controller.decisions if controller else None)
     _authorise(controller, by, "rules add")
@@ -187,7 +193,7 @@ def _wanted(
 @verb("revoke")
 @click.argument("rules", metavar="RULE...", nargs=-1, required=True)
 def revoke(session: Session, *, rules: tuple[str, ...]) -> None:
-    """Take rules back: what they let run by itself asks a person again."""
+    """Revoke rules: what they allowed needs a person again."""
     controller = session.open_controller() if session.has_store else None
     _authorise(
         controller, session.principal(controller.decisions if controller else None), "rules revoke"
@@ -215,7 +221,7 @@ def _the_one(text: str, rules: Sequence[Allowance]) -> str:
 
 
 def _authorise(controller: Controller | None, by: Principal, verb_name: str) -> None:
-    """Refuse whoever may not, also where there is no store that could say so.
+    """Refuse a caller without the right, also where no store exists.
 
     Rules hold for all stores of the user: a run of another store may not make one either.
     """

@@ -104,24 +104,24 @@ _SETTINGS = ("model", "base_url", "max_steps", "max_tokens", "max_cost", "on_tex
     metavar="NAME",
     help="The model that the agent asks: openai:NAME, anthropic:NAME, PROVIDER:NAME.",
 )
-@click.option(
-    "--base-url", metavar="URL", help="Where the model's server is, if it is one of your own."
-)
+@click.option("--base-url", metavar="URL", help="The URL of the model's server, if it is your own.")
 @click.option("--max-steps", metavar="N", help="Model turns until it pauses, since a resume.")
 @click.option("--max-tokens", metavar="N", help="Tokens that the whole task may use.")
 @click.option("--max-cost", metavar="USD", help="Dollars that the whole task may cost.")
 @click.option(
     "--on-text",
     metavar="pause|complete",
-    help="What words without a tool call are: a question, or the end.",
+    help="What a reply without tool calls means: a question, or done.",
 )
-@click.option("--mcp", metavar="FILE", help="A file with MCP servers, whose tools the agent gets.")
+@click.option(
+    "--mcp", metavar="FILE", help="A file that lists MCP servers. The agent gets their tools."
+)
 @click.option(
     "--option",
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting of the runner; say it as often as needed.",
+    help="A setting of the runner; repeat it for more.",
 )
 @click.option(
     "--detach",

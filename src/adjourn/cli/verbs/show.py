@@ -43,17 +43,17 @@ class TranscriptDoc(msgspec.Struct, frozen=True, kw_only=True):
 @click.argument("task", type=TASK_NAME, metavar="ID")
 @click.option("--full", is_flag=True, help="Cut nothing.")
 @click.option(
-    "--transcript", is_flag=True, help="Only print the conversation of the built-in agent."
+    "--transcript", is_flag=True, help="Only print the conversation: ours, Claude Code's, Codex's."
 )
 @click.option(
     "--resume-prompt",
     is_flag=True,
-    help="Only print what an agent is told when it goes on with its answers.",
+    help="Only print the message that the agent gets with its answers.",
 )
 def command(
     session: Session, *, task: str, full: bool, transcript: bool, resume_prompt: bool
 ) -> None:
-    """Show a task: what it is, how it stands, what it waits for, and what happened.
+    """Show a task: its command, state, asks, calls and history.
 
     ID may be that of an ask: then only the ask is shown.
     """

@@ -29,19 +29,19 @@ def command(
 ) -> int:
     """Hide ASKs from the inbox until a moment.
 
-    It decides nothing, and nothing expires later for it.
+    It decides nothing, and does not move an expiry.
 
     ASK may be `-`: the ids then come from stdin. `adjourn inbox --snoozed` lists what is hidden.
     """
     if sum((length is not None, until is not None, off)) != 1:
-        raise Misuse("say --for, --until or --off, one of them", way_out="adjourn snooze --help")
+        raise Misuse("give one of --for, --until and --off", way_out="adjourn snooze --help")
     decisions = session.open_decisions()
     by = session.principal(decisions)
     decisions.authorise(by, "snooze")
     found = [decisions.find_ask(text).id for text in read_ids(asks)]
     moment = decisions.now() + length if length is not None else until
     if moment is not None and moment > decisions.now() + _LONGEST:
-        raise Misuse("nobody waits that long: ten years at most", way_out="adjourn snooze --help")
+        raise Misuse("the limit is ten years", way_out="adjourn snooze --help")
     snoozed = decisions.snooze(found, until=moment, by=by)
     if session.wants_json:
         # Only JSON needs it (bench start)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # only who takes a store needs it
 
 @click.group("store", no_args_is_help=False)
 def command() -> None:
-    """Look after the store."""
+    """Maintain the store."""
 
 
 @verb("backup")
@@ -73,7 +73,7 @@ def migrate(session: Session, *, source: str | None) -> None:
     With --from, move a store of one machine into a database that machines share.
     """
     if source is None:
-        session.open_controller().store.close()  # whoever opens a store brings it up to date
+        session.open_controller().store.close()  # opening a store upgrades its schema
         if session.wants_json:
             session.print_document({"schema_version": 1, "store": name_of_store(session.root)})
         else:
@@ -138,11 +138,9 @@ def adopt(session: Session, *, yes: bool) -> None:
     _require_person(session)
     if url := unfollowed_address(session.root):
         session.print(f"{prose(session.root)} leads to {prose(url)}.")
-        _confirm(
-            session, "Follow it from now on, and send your credentials there?", "adopt", yes=yes
-        )
+        _confirm(session, "Use it from now on, and send your credentials there?", "adopt", yes=yes)
         follow_address(session.root)
-        _tell(session, {"store": session.root, "database": url}, "It is followed from now on.")
+        _tell(session, {"store": session.root, "database": url}, "It is used from now on.")
         return
     _require_directory(session)
     contents = read_contents(session.root)
@@ -182,7 +180,7 @@ def accept(session: Session, *, yes: bool) -> None:
             way_out=session.commands("tasks"),
         )
     _show(session, contents)
-    _confirm(session, "Go on with it as it is?", "accept", yes=yes)
+    _confirm(session, "Continue with the store as it is?", "accept", yes=yes)
     root = session.root
     taken = accept_shared(root) if is_shared(root) else take(root, adopts=False)
     _tell_taken(session, taken, "Accepted")
@@ -279,10 +277,10 @@ def _confirm(session: Session, question: str, *words: str, yes: bool) -> None:
     flush()
     if session.wants_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         way_out = session.commands("store", *words, "--yes")
-        raise Misuse("nobody is there to confirm it: nothing was changed", way_out=way_out)
+        raise Misuse("no terminal to confirm at: nothing was changed", way_out=way_out)
     wait_for_silence()  # a yes that was typed before this was shown is no yes to it
     if not click.confirm(question, default=False) or is_pasted():
-        raise Misuse("it was not confirmed: nothing was changed", way_out=session.commands("tasks"))
+        raise Misuse("not confirmed: nothing was changed", way_out=session.commands("tasks"))
 
 
 def _tell_taken(session: Session, taken: "Taken", verb_done: str) -> None:

@@ -34,8 +34,8 @@ from adjourn.wiring.json_documents import count_unmade, tasks_doc
     metavar="N",
     help="How many to show.",
 )
-@click.option("--before", metavar="ID", help="Show those that are older than this one.")
-@click.option("--everywhere", is_flag=True, help="Of all your stores, not only of this one.")
+@click.option("--before", metavar="ID", help="Show tasks older than this one.")
+@click.option("--everywhere", is_flag=True, help="From all your stores, not only this one.")
 def command(
     session: Session, *, states: tuple[str, ...], limit: int, before: str | None, everywhere: bool
 ) -> None:
@@ -48,6 +48,7 @@ def command(
 
         print_tasks(session, states=tuple(map(TaskState, states)), limit=limit)
         return
+    session.require_named_store()
     decisions = session.open_decisions() if session.has_store else None
     found: list[Task] = []
     names: dict[str, str] = {}  # what each is called in the table

@@ -22,7 +22,10 @@ _MOMENT = 2.0  # seconds that a detached supervisor may need to take its task
 @verb("wait")
 @click.argument("tasks", nargs=-1, required=True, type=TASK_NAME, metavar="ID...")
 @click.option(
-    "--timeout", type=Amount(), metavar="SECONDS", help="Give up after so long, with exit code 1."
+    "--timeout",
+    type=Amount(),
+    metavar="SECONDS",
+    help="Stop waiting after this time, with exit code 1.",
 )
 def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) -> int:
     """Wait until every task has ended or needs a person.
@@ -39,9 +42,7 @@ def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) 
     # Its supervisor may not have come to that yet
     documents = [session.write_manifest(scene) for scene in scenes]
     if session.wants_json:
-        session.print_document(
-            documents[0] if len(documents) == 1 else {"schema_version": 1, "tasks": documents}
-        )
+        session.print_document({"schema_version": 1, "tasks": documents})
     else:
         for number, scene in enumerate(scenes):
             blocks = standing(session, scene, now=controller.now())
@@ -62,7 +63,7 @@ def _wait_for_end(
         with controller.store.read() as view:
             return is_settled(view, found)
 
-    # Whoever waits without an end is warned, once, that nobody has taken a queued task
+    # A wait without a limit warns, once, that nobody has taken a queued task
     is_warned = session.wants_json or deadline is not None
     while not is_warned:
         found = wait_until(

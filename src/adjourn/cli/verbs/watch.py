@@ -62,7 +62,7 @@ class EventDoc(msgspec.Struct, frozen=True, kw_only=True):
 def command(session: Session, *, everywhere: bool) -> int:
     """Show what runs, waits and has ended, and keep it up to date until you press q or Ctrl+C.
 
-    Whatever you watch goes on when you leave. Where stdout is no terminal, each change is a line;
+    The tasks go on when you leave. Where stdout is no terminal, each change is a line;
     with --output json, each event is a document on one line.
     """
     roots = all_roots(session) if everywhere else [session.root]
@@ -95,7 +95,7 @@ def _hand_on(readers: Sequence["_Reader"], news: News) -> None:
 
 
 class _Wake:
-    """A pipe by which readers wake whoever shows what they have read."""
+    """A pipe by which readers wake the thread that shows what they read."""
 
     def __init__(self) -> None:
         self._reading, self._writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -223,7 +223,7 @@ def _print_changes(session: Session, readers: Sequence[_Reader], wake: _Wake) ->
                 while not reader.changed.empty():
                     _print_change(session, reader, reader.changed.get())
             flush()
-            if sys.stdout.name == os.devnull:  # whoever read it has left
+            if sys.stdout.name == os.devnull:  # its reader has left
                 return
             poll.wait(60.0)
 

@@ -18,7 +18,7 @@ from adjourn.settings.supervision import read_settings
 from adjourn.system.poll import deferred_signals
 from adjourn.views.block import Table
 from adjourn.wiring import living
-from adjourn.wiring.notifications import HURRIED, LAST_ROUND, NotifyProcess
+from adjourn.wiring.notifications import FOLLOW, HEAR, HURRIED, LAST_ROUND, NotifyProcess
 from adjourn.wiring.worker import open_worker
 
 _HEADINGS = {
@@ -46,14 +46,19 @@ _HEADINGS = {
     metavar="NAME",
     help="Take only tasks of this pool.",
 )
-@click.option("--once", is_flag=True, help="Run what is ready, and leave: for cron.")
+@click.option("--once", is_flag=True, help="Run what is ready, then exit: for cron.")
 @click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
     default="text",
     help="How to log, on stderr.",
 )
-@click.option("--status", is_flag=True, help="Say which workers are alive, and leave.")
+@click.option(
+    "--hear",
+    is_flag=True,
+    help="Also take what people press in the chats of your [[notify]] tables.",
+)
+@click.option("--status", is_flag=True, help="List the live workers, and exit.")
 def command(
     session: Session,
     *,
@@ -61,6 +66,7 @@ def command(
     pool: str,
     once: bool,
     log_format: str,
+    hear: bool,
     status: bool,
 ) -> int:
     """Take ready tasks and run them, until told to stop. A decision starts its task at once.
@@ -72,7 +78,7 @@ def command(
         return _print_status(session)
     if enclosing_run():
         raise NotAllowed(
-            "a worker inside a run would end with it, and all it runs",
+            "a worker inside a run would end with that run, and so would its tasks",
             way_out="start it from a terminal of your own",
         )
     require_redaction(session)
@@ -81,7 +87,10 @@ def command(
         settings = msgspec.structs.replace(settings, max_active=max_active)
     log = WorkerLog(session, as_json=log_format == "json")
     with deferred_signals() as signals, closing(log.status):
-        sender = NotifyProcess(session.root, log=log.log, log_format=log_format)
+        helpers = [
+            NotifyProcess(session.root, log=log.log, log_format=log_format, flag=flag)
+            for flag in ((FOLLOW, HEAR) if hear else (FOLLOW,))
+        ]
         controller, supervisor, worker = open_worker(
             session.root,
             settings,
@@ -99,10 +108,13 @@ def command(
         )
         try:
             for active in worker.work(signals, once=once):
-                sender.start_if_needed()
+                for helper in helpers:
+                    helper.start_if_needed()
                 log.show_status(controller, active=active, most=settings.max_active, pool=pool)
         finally:
-            sender.close(within=HURRIED if signals.count() else LAST_ROUND)
+            # What is pressed now is decided by the next who listens; what is due is still told
+            for helper in reversed(helpers):
+                helper.close(within=HURRIED if signals.count() else LAST_ROUND)
             log.log("worker_stopped", name=supervisor.name)
             supervisor.close()
     return 0

@@ -82,7 +82,7 @@ class Assistant(
 class ToolResult(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="role", tag="tool"
 ):
-    """What became of a call, in the words that the model gets."""
+    """How a call ended, in the words that the model gets."""
 
     tool_call_id: str
     name: str

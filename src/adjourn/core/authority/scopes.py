@@ -50,13 +50,13 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 KINDS = {
     "uid": Kind(is_human=True, best=Level.L1),  # a user of this machine, at a command line
     "db": Kind(is_human=True, best=Level.L1),  # a login of a shared store
-    "key": Kind(is_human=True, best=Level.L2),  # whoever signed with that SSH key
-    "passkey": Kind(is_human=True, best=Level.L2),  # whoever signed with that passkey
+    "key": Kind(is_human=True, best=Level.L2),  # who signed with that SSH key
+    "passkey": Kind(is_human=True, best=Level.L2),  # who signed with that passkey
     "web": Kind(is_human=True, best=Level.L1),  # a session of a browser
     "telegram": Kind(is_human=True, needs_listing=True, best=Level.L1),
     "slack": Kind(is_human=True, needs_listing=True, best=Level.L1),
     "token": Kind(is_human=True, needs_listing=True, best=Level.L1),  # of the HTTP API
-    "link": Kind(is_human=True, needs_listing=True),  # whoever has a signed link
+    "link": Kind(is_human=True, needs_listing=True),  # who has a signed link
     "agent": Kind(),  # a host that speaks MCP
     "webhook": Kind(),
     "file": Kind(),  # a response file: it answers, and decides nothing
@@ -66,12 +66,16 @@ KINDS = {
 # Kinds that are no person, whatever a config says
 _NOBODY = frozenset({"agent", "file"})
 
+# Each of these may be the holder of any token, too
+_MAY_HOLD_TOKENS = frozenset({"uid", "db", "token", "agent", "link", "webhook"})
+
 # Their own name tells who they are; all others speak through a process of some user
 _BY_THEMSELVES = frozenset({"uid", "db"})
 
 ALL = frozenset(Scope)
 LOGIN = "db:"  # begins the name of a login of a shared store
 AGENT = "agent"  # the kind of those who decide only for what they started
+TOKEN = "token"  # noqa: S105 -- the kind of those who call the HTTP API
 AGENT_SCOPES = frozenset({Scope.REQUEST, Scope.ANSWER, Scope.APPROVE})
 
 SCOPES = {
@@ -94,6 +98,7 @@ SCOPES = {
     "accept": Scope.ADMIN,
     "setup": Scope.ADMIN,
     "delegate": Scope.ADMIN,
+    "users": Scope.ADMIN,
     "serve": Scope.ADMIN,
     "tokens": Scope.ADMIN,
 }
@@ -117,7 +122,7 @@ NONE = Rights()
 
 
 def is_human(by: Principal, rights: Rights = NONE) -> bool:
-    """Return whether a person is taken to be there; what is part of a run is none."""
+    """Return whether this counts as a person; a process of a run does not."""
     kind = KINDS.get(by.kind)
     if kind is None or not kind.is_human or by.inside_run is not None:
         return False
@@ -139,14 +144,14 @@ def needs_outside(verb: str) -> bool:
 
 
 def refuse_inside(by: Principal, verb: str) -> None:
-    """Refuse whoever is part of a run, unless it is a verb that decides nothing."""
+    """Refuse a caller that is part of a run, unless the verb decides nothing."""
     if by.inside_run and verb.partition(" ")[0] not in _INSIDE:
         sentence = f"{verb} is refused inside a run: what runs under adjourn may ask, never decide"
         raise NotAllowed(sentence, way_out="decide from a terminal of your own")
 
 
 def refuse_without(scopes: frozenset[Scope], by: Principal, verb: str) -> None:
-    """Refuse whoever lacks the scope of a verb.
+    """Refuse a caller that lacks the scope of a verb.
 
     A verb may have words behind it, as in `rules add`.
     """
@@ -222,7 +227,7 @@ def refuse_terms(
         if not is_human(by, rights):
             sentence = (
                 f"your policy says never: only a person at a command line can override that,"
-                f" and {by.name} is none"
+                f" and {by.name} is not one"
             )
             raise NotAllowed(sentence, way_out=overriding)
         if not override:
@@ -231,12 +236,16 @@ def refuse_terms(
                 way_out=overriding,
             )
     if terms.approver is Approver.HUMAN and not is_human(by, rights):
-        raise NotAllowed(f"only a person may approve this, and {by.name} is none", way_out=way_out)
+        raise NotAllowed(
+            f"only a person may approve this, and {by.name} is not one", way_out=way_out
+        )
     # Of an agent's task the user behind the agent counts as the requester, and may be anybody here
     is_requester = (
         requester in {by.name, by.through, *rights.also}
         or _is_the_same_user(rights, requester)
         or (requester.startswith(f"{AGENT}:") and not is_signer(by))
+        # A user or another token here may well be the holder of the token that asked
+        or (requester.startswith(f"{TOKEN}:") and by.kind in _MAY_HOLD_TOKENS)
     )
     if terms.not_requester and is_requester:
         raise NotAllowed(
@@ -249,7 +258,7 @@ def refuse_terms(
         if person is None:
             names = ", ".join(each.name for each in terms.people) or "nobody of your config"
             raise NotAllowed(
-                f"{by.name} is none of those who may approve this: {names}",
+                f"{by.name} is not among those who may approve this: {names}",
                 way_out=f"{way_out} --sign KEY",
             )
         own = next(each.principals for each in terms.people if each.name == person)

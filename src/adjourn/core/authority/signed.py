@@ -56,7 +56,7 @@ def document_of(decision: Decision) -> str:
 
 
 def decision_of(signed: Signed) -> Decision:
-    """Read what somebody signed; what is not a decision is refused, whoever signed it."""
+    """Read what somebody signed; refuse what is not a decision, even if it is signed."""
     try:
         decision = msgspec.json.decode(signed.document, type=Decision)
     except msgspec.MsgspecError as error:
@@ -65,10 +65,18 @@ def decision_of(signed: Signed) -> Decision:
         ) from error
     if decision.reply.verb is Verb.SETTLE or document_of(decision) != signed.document:
         raise NotAllowed(
-            "what was signed is no decision of the kind that can be carried",
+            "what was signed is not a decision that can be delivered",
             way_out="adjourn decide --help",
         )
     return decision
+
+
+def kind_of_proof(signature: str) -> Literal["key", "passkey"]:
+    """Return what kind of principal a signature proves, by its form.
+
+    ssh-keygen's is a block of text, a passkey's an object of JSON.
+    """
+    return "passkey" if signature.startswith("{") else "key"
 
 
 def key_of_signature(signature: str) -> str | None:

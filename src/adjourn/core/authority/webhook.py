@@ -84,7 +84,7 @@ def read_request(content: bytes) -> WebhookRequest:
     )
 
 
-_HOW = "see docs/security.md"
+_HOW = "adjourn decide --help"
 
 
 def _split(content: bytes) -> tuple[bytes, bytes, bytes]:

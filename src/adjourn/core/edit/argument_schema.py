@@ -25,7 +25,7 @@ def require_schema(schema: object) -> None:
     What nobody checks would be a promise that nobody keeps.
     """
     for problem in _faults(schema, "the schema", depth=0):
-        raise Misuse(problem, way_out="see docs/how-to/edit-then-approve.md")
+        raise Misuse(problem, way_out="adjourn approve --help")
 
 
 def problems(value: Json, schema: Schema, *, at: str = "") -> Iterator[str]:

@@ -28,7 +28,7 @@ from adjourn.core.policy.opening import differences
 from adjourn.core.task import Spec
 from adjourn.core.text.render import WHOLE, argv_lines, call_lines, prose, visible
 
-_HELP = "see docs/how-to/edit-then-approve.md"
+_HELP = "adjourn approve --help"
 
 
 class _EditedCommand(msgspec.Struct, forbid_unknown_fields=True):

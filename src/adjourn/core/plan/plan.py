@@ -103,7 +103,7 @@ class Stand(msgspec.Struct, frozen=True, kw_only=True):
     item: Item
     state: ItemState
     task: Task | None = None
-    is_changed: bool = False  # the plan says something else now than when its task began
+    is_changed: bool = False  # the plan's entry changed after its task began
     in_review: bool = False
     unmade: tuple[Call, ...] = ()  # approved calls that its agent never made
     lacks: tuple[str, ...] = ()  # of its needs, those that are not done
@@ -162,7 +162,7 @@ def progress_of(plan: Plan, known: Mapping[str, Known], *, is_held: bool = False
 def _stand(item: Item, known: Known | None, stands: Mapping[str, Stand]) -> Stand:
     needs = [stands[need] for need in item.needs]
     lacks = tuple(need.item.id for need in needs if need.state is not ItemState.SUCCEEDED)
-    if known and not _is_to_begin_anew(known):
+    if known and not _must_start_over(known):
         state = ItemState(known.task.state) if known.task else ItemState.SUCCEEDED
         return Stand(
             item=item,
@@ -184,8 +184,8 @@ def _stand(item: Item, known: Known | None, stands: Mapping[str, Stand]) -> Stan
     )
 
 
-def _is_to_begin_anew(known: Known) -> bool:
-    """Say whether a person has put other words in the place of those that came to nothing."""
+def _must_start_over(known: Known) -> bool:
+    """Return whether a person changed the entry after its task failed or was canceled."""
     return (
         known.is_changed
         and known.task is not None

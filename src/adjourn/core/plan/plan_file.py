@@ -1,4 +1,4 @@
-"""What a plan's file may say, and where it says something else."""
+"""What a plan's file may contain, and where a file breaks that."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -169,9 +169,7 @@ class _PlanReader(TableReader):
             )
         if wanted not in table and not strays:
             both = "a `command` or a `prompt`" if "runner" not in table else f"a `{wanted}`"
-            self._wrong(
-                self._places.of_key(path), f"this task says nothing of what to do: give it {both}"
-            )
+            self._wrong(self._places.of_key(path), f"this task has nothing to do: give it {both}")
         return runner
 
     # --- values -----------------------------------------------------------------------------------
@@ -270,7 +268,7 @@ class _PlanReader(TableReader):
             round_and_round = " needs ".join(f"`{name}`" for name in circle)
             self._wrong_value(
                 ("task", number, "needs", place),
-                f"the needs go round in a circle: {round_and_round}",
+                f"the needs form a circle: {round_and_round}",
             )
 
 

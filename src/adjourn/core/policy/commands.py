@@ -85,7 +85,7 @@ def programs_of(tool: str, arguments: Mapping[str, Json]) -> tuple[str, ...]:
 def possible_programs(tool: str, arguments: Mapping[str, Json]) -> tuple[str, ...]:
     """Return every word of a call that may name a program.
 
-    Whoever looks at the surroundings finds where each of them is.
+    The caller, who knows the environment, finds where each of them is.
     """
     step = steps_of(tool, arguments)
     return (
@@ -96,7 +96,7 @@ def possible_programs(tool: str, arguments: Mapping[str, Json]) -> tuple[str, ..
 
 
 def named_programs(step: Step) -> Words:
-    """Return the words of a command that may name programs.
+    """Return the arguments of a command that may name programs.
 
     The first, and where it is not known what it starts, all.
     """
@@ -371,7 +371,7 @@ def _git_step(words: Words, name: str) -> Step:
 
 # --- wrappers -------------------------------------------------------------------------------------
 
-# Where the inner command begins; 0 if there is none, None if that is not known
+# Where the inner command begins; 0 without one, None if that is not known
 _Reader = Callable[[Words], int | None]
 _FIND_STARTS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
@@ -381,7 +381,7 @@ def _wrapped(words: Words, name: str, reader: _Reader, *, depth: int) -> Step:
     if start is None:
         return Step(
             words=words,
-            unsure=(f"what {name} would start cannot be told from its words",),
+            unsure=(f"it is not clear what {name} would start",),
             text=_texts(words),
         )
     inner = (_step(words[start:], depth=depth + 1),) if start else ()

@@ -8,7 +8,7 @@ from adjourn.core.ask import Approver, Terms
 from adjourn.core.people import narrowed
 from adjourn.core.task import Milliseconds
 
-# All that a model hears of a rule that refused its call: no rule, and no path of a file
+# All that a model learns about a refusal: not the rule, and not the path of its file
 NOT_ALLOWED = "your policy does not allow this"
 SAYS_NEVER = "your policy says never"
 NO_RULES = "there is no rule at all"

@@ -95,7 +95,7 @@ def rule_readings(argv: Sequence[str]) -> Iterator[OptionEnd]:
 
 
 class GivenOptions:
-    """The options among the words of a command."""
+    """The options among the arguments of a command."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = words

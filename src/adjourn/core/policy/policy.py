@@ -53,7 +53,7 @@ class Include(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
-    """All rules that hold for a workspace, and what becomes of a call that may never run."""
+    """All rules that hold for a workspace, and what happens to a call that may never run."""
 
     rules: tuple[Rule, ...] = ()
     allowances: tuple[Allowance, ...] = ()

@@ -1,4 +1,4 @@
-"""What a policy file may say, and where it says something else."""
+"""What a policy file may contain, and where a file breaks that."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -49,13 +49,13 @@ POLICY_KEYS = {
 RULE_KEYS = {
     "tool": "The tool, as a pattern. `command` is what `adjourn run -- …` runs. Without it, "
     "every tool.",
-    "args": 'The words of a command, one pattern each, of which the last may be `"**"`: any '
-    "further words. "
+    "args": 'The arguments of a command, one pattern each. The last may be `"**"`: any '
+    "further arguments. "
     "For another tool a table: the name of an argument and the pattern of its value. Without "
     "it, all calls of the tool.",
     "action": '`"auto"`, `"prompt"` or `"never"`. A rule without it only sets what follows.',
     "approver": '`"any"` or `"human"`: who may approve.',
-    "not_requester": "`true`: whoever started the task may not approve it.",
+    "not_requester": "`true`: the user who started the task may not approve it.",
     "signed": "`true`: an approval counts only if it is signed.",
     "effect": '`"read_only"` or `"idempotent"`: a second run does no harm, so that a run that '
     "was lost may be repeated.",
@@ -78,7 +78,7 @@ RULE_KEYS = {
     " of a `[[team]]`. Of several rules, only those count whom each of them names.",
     "remind_after": "When to remind of an ask that is still open, once: a time as `expires_after`"
     " has it, and shorter than that.",
-    "escalate_to": "Who is told of the reminder beside those who are told of reminders anyway:"
+    "escalate_to": "Who else gets the reminder, beside those who get all reminders:"
     " names of notifiers, of people, and of teams. It needs `remind_after`. Only in the user's own"
     " policy."
     " Nobody may approve because of it.",
@@ -168,7 +168,7 @@ class _PolicyReader(TableReader):
         try:
             read_pattern(given)
         except BadPattern as bad:
-            self._wrong_value(path, f"the pattern means nothing: {bad.why}", offset=bad.offset)
+            self._wrong_value(path, f"the pattern is invalid: {bad.why}", offset=bad.offset)
             return None
         return given
 
@@ -252,7 +252,7 @@ class _PolicyReader(TableReader):
 
     def _check(self, rule: Rule, path: Path) -> None:
         if not rule.loosens and not rule.tightens:
-            self._wrong(self._places.of_key(path), "the rule says nothing: give it an `action`")
+            self._wrong(self._places.of_key(path), "the rule has no effect: give it an `action`")
         for key in ("dirs", "outside_sandbox"):
             if getattr(rule, key) and not rule.loosens:
                 self._wrong(
@@ -359,7 +359,7 @@ class _PolicyReader(TableReader):
                 except BadPattern as bad:
                     self._wrong_value(
                         (*path, number),
-                        f"the pattern means nothing: {bad.why}",
+                        f"the pattern is invalid: {bad.why}",
                         offset=at + bad.offset,
                     )
                 at += len(part) + 1

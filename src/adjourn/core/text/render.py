@@ -169,6 +169,17 @@ def wrap(text: str, *, columns: int) -> str:
     )
 
 
+def word_rows(words: Sequence[str], *, columns: int) -> list[str]:
+    """Return short words in rows that fit, one blank between them."""
+    rows: list[str] = []
+    for word in words:
+        if rows and width(rows[-1]) + 1 + width(word) <= columns:
+            rows[-1] += f" {word}"
+        else:
+            rows.append(word)
+    return rows
+
+
 def fitting_rows(line: str, columns: int) -> Iterator[str]:
     """Yield the rows of a line; the first has all columns, the others leave room for the mark."""
     start = used = 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-MOST_PROBLEMS = 100  # of one file; whoever has so many does not read more
+MOST_PROBLEMS = 100  # of one file; nobody reads more than that
 _MOST_PARTS = 16  # of a key; the parser takes a time that grows with the square of them
 _BYTE_ORDER_MARK = "\ufeff"  # some editors put it there, and none shows it
 _AT = r" \(at (?:line (\d+), column (\d+)|end of document)\)$"

@@ -1,6 +1,6 @@
 """Whether a trail is the one that was written.
 
-The chain, the tasks and decisions that it tells of, and receipts from before.
+The chain, the tasks and decisions that it records, and earlier receipts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from adjourn.core.trail.events import Chain, Event, Sealed
 from adjourn.core.trail.reason import Grounds, missing_reason
 
 _SETTLING = frozenset(f"ask_{state}" for state in AskState if state is not AskState.PENDING)
-_SHORTEST = 16  # hexadecimal digits of a seal: fewer could be met by chance
+_SHORTEST = 16  # hexadecimal digits of a seal: fewer could match by accident
 
 
 class Broken(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +132,7 @@ class Auditor:
             self._gates.setdefault(row.event.task_id, str(row.event.facts["gate"]))
 
     def compare(self, task_id: str, *, head: bytes, asks: Sequence[Ask]) -> bool:
-        """Compare a task as it stands with what the trail tells of it.
+        """Compare a task as it stands with what the trail records about it.
 
         Say whether it is worth going on.
         """
@@ -144,7 +144,7 @@ class Auditor:
             told = self._counts[ask.id].given if ask.id in self._counts else {}
             if kept != told and self._broken is None:
                 self._broken = _missing(
-                    task_id, f"ask {ask.id} has other approvals than the trail tells of"
+                    task_id, f"ask {ask.id} has other approvals than the trail records"
                 )
             if self._settled.get(ask.id) != _as_it_stands(ask) and self._broken is None:
                 self._broken = _missing(

@@ -20,8 +20,8 @@ class GateKind(StrEnum):
 
     COMMAND = "command"  # its command needs an approval, or a rule
     CALLS = "calls"  # its driver starts freely; each call of its agent needs an approval, or a rule
-    FREE_CALLS = "free calls"  # the same, but whoever started it wanted to be asked nothing
-    NONE = "none"  # of a command: whoever started it wanted to be asked nothing
+    FREE_CALLS = "free calls"  # the same, but the requester wanted no questions
+    NONE = "none"  # of a command: the requester wanted no questions
 
 
 class Grounds(StrEnum):
@@ -61,7 +61,7 @@ _GIVING_BACK = frozenset({"run_returned", "call_released"})
 
 
 class CallHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """What the trail tells of one call."""
+    """What the trail records about one call."""
 
     is_made: bool  # the event by which it came into the trail was found
     digest: str | None  # of the bytes with which it came, where nobody was asked
@@ -69,7 +69,7 @@ class CallHistory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def history_of(number: int, newest_first: Iterable[Event]) -> CallHistory:
-    """Read what the trail tells of a call, up to the event by which it came."""
+    """Read what the trail records about a call, back to the event that created it."""
     started: Event | None = None
     is_given_back = False
     for event in newest_first:
@@ -95,9 +95,9 @@ def history_of(number: int, newest_first: Iterable[Event]) -> CallHistory:
 
 
 def is_known(place: str, call: Call, events: Iterable[Event]) -> bool:
-    """Say whether the trail tells of the start of a call in that place.
+    """Return whether the trail records the start of a call in that place.
 
-    Of one in an unknown place, whether it tells of any.
+    If the place is unknown, whether it records any start.
     """
     told = (
         event.facts

@@ -83,7 +83,7 @@ class WarmForks:
         self._not_before, self._failures = 0.0, 0
 
     def fork_shim(self, spec: ShimSpec) -> Shim | None:
-        """Fork a shim from the warm server, or return None where there is none now."""
+        """Fork a shim from the warm server, or return None if no server runs now."""
         server = self.server()
         if server is None:
             return None
@@ -97,7 +97,7 @@ class WarmForks:
             return None
 
     def server(self) -> WarmServer | None:
-        """Return the warm server, or None while there is none.
+        """Return the warm server, or None while none runs.
 
         Then one is being made ready, for the next time.
         """

@@ -81,7 +81,7 @@ class Output:
         if self._tail:
             self._write_tail()
         if self._head or self._tail:
-            # What became of the child matters more than what it said
+            # How the child ended matters more than its output
             with contextlib.suppress(OSError):
                 os.fsync(self._file)
         os.close(self._file)

@@ -41,7 +41,7 @@ class PreparedShim:
         self.stderr = Output(f"{spec.run_dir}/stderr", cap=spec.output_cap)
         self.lease = Lease(spec.run_dir, spec.deadline) if spec.deadline is not None else None
         me = identify(os.getpid())
-        assert me is not None  # noqa: S101 whoever asks lives
+        assert me is not None  # noqa: S101 this process is alive
 
         # What goes on as Python needs what Python does after a fork, so it cannot be cloned into a
         # group, and to be moved there takes longer than its start. Its tree is killed as where
@@ -106,7 +106,7 @@ class Running:
         self._sources: dict[int, Callable[[], None]] = {}
 
     def run(self) -> ShimResult:
-        """Run the child to its end and return what became of it."""
+        """Run the child to its end and return how it ended."""
         began_at = _now()
         self._file_watch = FileWatch(unpinned(self._spec.files))
         is_dead = False

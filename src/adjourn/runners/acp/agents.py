@@ -1,6 +1,6 @@
 """The agents that adjourn knows: how each is started, and what is peculiar about it.
 
-Whoever uses another, or another version, adds a table `[acp.NAME]` to the user's config.
+For another agent or version, add a table `[acp.NAME]` to the user's config.
 """
 
 from typing import Any
@@ -69,11 +69,11 @@ def find_agent(name: str, table: ConfigTable) -> Agent:
         agent = msgspec.convert({**values, **(own or {})}, Agent)
     except (msgspec.ValidationError, TypeError) as error:
         raise Misuse(
-            f"{table.path}: [acp.{name}]: {error}", way_out="see docs/reference/config.md"
+            f"{table.path}: [acp.{name}]: {error}", way_out="adjourn config --help"
         ) from error
     if not agent.command:
         raise Misuse(
             f'{table.path}: [acp.{name}] has no command: write command = ["PROGRAM"]',
-            way_out="see docs/reference/config.md",
+            way_out="adjourn config --help",
         )
     return agent

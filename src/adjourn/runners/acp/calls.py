@@ -47,7 +47,7 @@ class HeldCalls:
         return held
 
     def hold(self, held: Sequence[Held]) -> None:
-        """Remember that the model has to be told what becomes of these."""
+        """Remember that the model must be told how these end."""
         names = [each.call.tool_call_id for each in held if each.call]
         untold = dict.fromkeys((*self._keeper.memory.untold, *names))
         self._keeper.remember(untold=tuple(untold))
@@ -63,7 +63,7 @@ class HeldCalls:
             if one.call and one.call.state is CallState.APPROVED
         ]
         self._members |= {each.item: dict.fromkeys(each.members) for each in wanted if each.members}
-        # Before: whoever is killed from here on leaves a call that the model is told of
+        # Before it is made: after a kill from here on, the model is told about the call
         self._keeper.made(tuple(call.tool_call_id for _, call in pairs))
         for number, (item, call) in enumerate(pairs):
             if self._handed_out.hand_out(item, call) is None:

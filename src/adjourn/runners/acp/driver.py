@@ -46,7 +46,7 @@ from adjourn.runners.driver import (
     was_stopped,
 )
 
-_GLANCE = 0.2  # seconds between two looks whether a call that still runs has ended
+_GLANCE = 0.2  # seconds between two checks of a call that still runs
 _SHARE = 0.4  # of the grace that a run has, what the agent gets to end its turn
 _LIMITS = frozenset({"max_tokens", "max_turn_requests"})
 _CANCELLED = {"outcome": {"outcome": "cancelled"}}
@@ -177,7 +177,7 @@ class AcpDriver:
     def _note_begun(self) -> None:
         """Note that the agent has heard the newest prompt, once.
 
-        Not before: whoever is killed until then leaves it to the next run to say all this.
+        Not before: after a kill until then, the next run says all this.
         """
         if self._talk and self._talk.has_begun and not self._is_noted:
             self._is_noted = True
@@ -376,7 +376,7 @@ class AcpDriver:
         return self._keeper.memory.has_begun and not self._calls.has_open_calls
 
     def _fail(self, sentence: str) -> int:
-        """End the agent, and say why. What became of calls that it was making is not known."""
+        """End the agent, and say why. How its running calls ended is not known."""
         self._note_begun()
         self._stop()
         self._keeper.report(sentence)

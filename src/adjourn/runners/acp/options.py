@@ -56,7 +56,7 @@ def read_options(
     if given.get("mode"):
         agent = msgspec.structs.replace(agent, mode=given["mode"])
     amounts = {key: given[key] for key in ("silence", "wait") if key in given}
-    refuse_wrong(amounts, Setup, way_out="see docs/how-to/acp.md")
+    refuse_wrong(amounts, Setup, way_out="adjourn run --help")
     setup = msgspec.convert(
         {"name": name, "agent": msgspec.to_builtins(agent), **amounts}, Setup, strict=False
     )

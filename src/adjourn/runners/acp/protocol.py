@@ -112,7 +112,7 @@ class AgentCall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     raw_output: Any = None
 
     def joined(self, newer: "AgentCall") -> "AgentCall":
-        """Return the call with what a newer update tells of it."""
+        """Return the call with what a newer update adds to it."""
         told = {
             name: value
             for name in self.__struct_fields__

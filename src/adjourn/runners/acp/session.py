@@ -138,7 +138,7 @@ class AgentSession:
         self._set_mode(opened.modes, is_gated=is_gated)
 
     def _skip_history(self) -> None:
-        """Drop what a loaded session tells of its past; some tell it after they have answered."""
+        """Drop the history that a loaded session sends; some send it after their answer."""
         deadline = time.monotonic() + _ANSWER
         while time.monotonic() < deadline:
             try:

@@ -23,11 +23,11 @@ INTERRUPTED = (
     "Interrupted: the run was paused while this call was running. It may have partially run; look"
     " before you repeat it."
 )
-_NEWS = "You were paused. This became of your tool calls:"
+_NEWS = "You were paused. Your tool calls ended like this:"
 
 
 def news(held: Sequence[Held], answers: Sequence[QuestionAsk]) -> str:
-    """Say what became of the calls of earlier turns, and what was answered; empty if nothing."""
+    """Say how the calls of earlier turns ended, and what was answered; empty if nothing."""
     lines = [f"- {_line(each.call)}\n  {_fate(each, each.call)}" for each in held if each.call]
     lines += [f"- You asked: {ask.prompt}\n  The answer is: {ask.reply}" for ask in answers]
     return "\n".join([_NEWS, *lines, "Continue with the task."]) if lines else ""

@@ -31,7 +31,7 @@ Outcome = tuple[bool, str]  # whether it worked, and what the model is told
 
 
 class Batch:
-    """What became of the calls of one answer, so far."""
+    """How the calls of one answer ended, so far."""
 
     def __init__(self, drive: Drive, toolbox: Toolbox, answer: Assistant) -> None:
         self._drive = drive

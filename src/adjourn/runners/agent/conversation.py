@@ -101,7 +101,7 @@ class AgentConversation:
             self.failures.add(message)
 
     def hear(self, feedback: Sequence[str]) -> None:
-        """Add what people said after the agent had left, as far as the model was not told of it.
+        """Add what people said after the agent had left, unless the model knows it already.
 
         Each once, and never between calls and their results.
         """

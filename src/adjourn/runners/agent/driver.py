@@ -145,7 +145,7 @@ def _asking(setup: AgentSetup, task: Task) -> RetryingModel:
 def _say(stream: int, words: str) -> None:
     """Print words at once, as they are.
 
-    Whoever shows them on a terminal makes them harmless there, as those of any process.
+    The surface that shows them makes them harmless for a terminal, as for any process.
     """
     out = sys.stdout if stream == 1 else sys.stderr
     out.buffer.write(words.encode(errors="replace"))

@@ -62,7 +62,7 @@ class History:
 
     def with_all(self, instructions: str, messages: Sequence[Message]) -> list[ModelMessage]:
         """Return what to send: the messages from before, and those that have come since."""
-        # After a summary the conversation begins otherwise, and all of it is sent anew
+        # After a summary the conversation begins otherwise, and all of it is sent again
         if self._first is not messages[0]:
             self._first, self._sent, self._count = messages[0], [], 0
         if not self._sent:

@@ -149,7 +149,7 @@ def _unknown_key(key: str, path: str) -> Misuse:
     known = ", ".join(sorted(_KNOWN))
     return Misuse(
         f"{path}: `[agent] {key}` is unknown; known are {known}",
-        way_out="see docs/reference/config.md",
+        way_out="adjourn config",
     )
 
 

@@ -37,8 +37,8 @@ from adjourn.runners.hook import (
     deny_and_stop,
 )
 
-PATIENCE = 5.0  # seconds that the stream gets to tell of a call that a hook asks for
-LONG_PATIENCE = 30.0  # and the session's file, to tell of a message that did not stream
+PATIENCE = 5.0  # seconds that the stream gets to show a call that a hook asks for
+LONG_PATIENCE = 30.0  # and the session's file, to show a message that did not stream
 PATIENCE_WITH_OTHERS = 600.0  # and other hooks, to end: as much as Claude Code gives them by itself
 _MANY = 20  # calls to remember before it is looked whether that is needed
 # Bytes of input; the program cannot find a deferred call again that is much larger
@@ -88,7 +88,7 @@ class ClaudeHeldCalls:
         self.is_pausing = False
         self.is_stopping = False
         self.has_run_unasked: str | None = None
-        # A call that came to nothing because its hook did not reach us, and none did since
+        # A call that failed because its hook did not reach us, if none did since
         self.unheard: str | None = None
 
     # --- what comes in ----------------------------------------------------------------------------
@@ -258,7 +258,7 @@ class ClaudeHeldCalls:
             for each in requests
             if (held := self._held.get(each.tool_use_id)) and held.call
         }
-        # A call that was taken back is asked for anew
+        # A call that was withdrawn is asked for again
         counts = {
             name: mark
             for name, mark in self.memory.untold.items()
@@ -315,7 +315,7 @@ class ClaudeHeldCalls:
         return allow(request.tool_input, context=context)
 
     def _hand_out(self, request: HookRequest, held: Held, *, context: str | None) -> Answer:
-        assert held.call is not None  # noqa: S101 -- whoever calls this has looked
+        assert held.call is not None  # noqa: S101 -- the caller has checked
         try:
             handed = self._handed_out.hand_out(request.tool_use_id, held.call)
         except AlreadyDone:
@@ -397,7 +397,7 @@ class ClaudeHeldCalls:
         return self._answer_to_member(request)
 
     def news(self, *, but: str = "") -> str | None:
-        """Tell the model what became of all that was held, but for that call or those questions."""
+        """Tell the model how all held calls ended, except that call or those questions."""
         names = [name for name in self.memory.untold if name != but]
         held = [each for name in names if (each := self._drive.held(name))]
         answered = self._answered_questions() if self.memory.questions else {}
@@ -418,7 +418,7 @@ class ClaudeHeldCalls:
         }
 
     def made_before(self) -> str | None:
-        """Tell the model what became of the calls that its session does not show."""
+        """Tell the model how the calls ended that its session does not show."""
         lines = [
             words.made_before(name, held)
             for name, ours in self.memory.made.items()

@@ -50,7 +50,7 @@ from adjourn.runners.hook import REPLACED, HookListener
 
 _LEAVING = 5.0  # seconds that the program gets to leave after it said that it stops at a call
 _SHARE = 0.7  # of the grace that a run has, what the program gets before it is killed
-_GLANCE = 0.2  # seconds between two looks whether the session is on disk
+_GLANCE = 0.2  # seconds between two checks that the session is on disk
 _NO_SESSION = "No conversation found"
 # How that begins of which parts were written by programs
 _NOT_A_PERSONS = (RESUME_FROM_CLARIFICATION, TASKS_ENDED)
@@ -58,7 +58,7 @@ _HOOKS_OFF = "its hooks are switched off; look for what does that in its managed
 
 
 class ProgramStart(msgspec.Struct, frozen=True, kw_only=True):
-    """How the program is started: anew, or in a session, with a prompt or without."""
+    """How the program is started: in a new or an old session, with a prompt or without."""
 
     ref: str | None = None
     prompt: str | None = None
@@ -183,7 +183,7 @@ class ClaudeDriver:
             f"{self._session}: {why}"
         )
         return CannotResume(
-            f"{sentence}; adjourn restart {task.id} begins anew",
+            f"{sentence}; adjourn restart {task.id} starts over",
             way_out=f"adjourn restart {task.id}",
         )
 
@@ -259,7 +259,7 @@ class ClaudeDriver:
     def _take_in(self, program: Program, listener: HookListener) -> None:
         """Take in what was printed, and then who asks.
 
-        Whoever asks must find all that was printed before.
+        A person who is asked must find all that was printed before.
         """
         program.drain()
         if listener.is_replaced:
@@ -308,7 +308,7 @@ class ClaudeDriver:
             self._drive.session(self._session, resumable=True)
 
     def _stop(self) -> None:
-        """Pause: the program keeps its session in good order, and leaves."""
+        """Pause: the program saves its session and exits."""
         self._stop_request.take()
         self._is_told_to_stop = self._calls.is_stopping = True
         self._calls.drop()

@@ -29,7 +29,7 @@ _WITHOUT = ("ScheduleWakeup", "CronCreate", "CronDelete", "CronList", "Monitor",
 _ELSEWHERE = ("EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree")
 _ENVIRONMENT = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
 _READS_ITS_MEMORY = {"CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1"}
-# Each switches hooks off, and whoever sets variables can say it
+# Each switches hooks off, and can be set as a variable
 _WITHOUT_HOOKS = ("CLAUDE_CODE_SAFE_MODE", "CLAUDE_CODE_SIMPLE")
 _OF_AN_OUTER_SESSION = (
     "CLAUDECODE",

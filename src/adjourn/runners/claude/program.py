@@ -69,7 +69,7 @@ class Program:
         return self._process.returncode
 
     def terminate(self) -> None:
-        """Have it stop in good order.
+        """Ask it to save its session and exit.
 
         SIGTERM keeps the session, SIGINT would tell the model that a person said no.
         """

@@ -62,7 +62,7 @@ class ModelTurn:
 
 
 class Turns:
-    """The messages of the model so far, as the stream tells of them."""
+    """The messages of the model so far, as the stream shows them."""
 
     def __init__(self) -> None:
         self._turn_of: dict[str, ModelTurn] = {}
@@ -82,21 +82,21 @@ class Turns:
                 pass
 
     def complete(self, turn: ModelTurn, calls: Sequence[Called]) -> None:
-        """Take in all calls of a message that did not stream, unless the stream told of others."""
+        """Take in all calls of a message that did not stream, unless the stream showed others."""
         if {known.call for known in turn.calls} <= {called.call for called in calls}:
             for called in calls:
                 self._add(called, turn)
             turn.is_stopped = True
 
     def turn_of(self, call: str) -> ModelTurn | None:
-        """Return the message that a call stands in, if the stream has told of it."""
+        """Return the message that a call stands in, if the stream has shown it."""
         return self._turn_of.get(call)
 
     def _begin(self, message: str, *, streams: bool) -> ModelTurn:
         if self._current and not self._current.is_stopped:
             self._current.is_abandoned = True
         # A message begins when all calls before it have ended. Their names may come again: some
-        # servers count anew in each.
+        # servers count from one in each.
         self._turn_of = {call: turn for call, turn in self._turn_of.items() if turn.is_abandoned}
         self._current = ModelTurn(message, streams=streams)
         self.count += 1
@@ -121,7 +121,7 @@ _BEFORE_A_CALL = "PreToolUse"
 
 
 class HookWatch:
-    """What the stream tells of hooks.
+    """What the stream reports about hooks.
 
     Of several that change a call, the one that ends last is right: that must be ours.
     """

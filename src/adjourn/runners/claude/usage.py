@@ -11,7 +11,7 @@ from adjourn.runners.claude.protocol import TokenUsage
 
 
 class Used(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens, and what they cost in US dollars, if anybody has said so."""
+    """Tokens, and what they cost in US dollars, if the program reported it."""
 
     input_tokens: int = 0
     cached_input_tokens: int = 0
@@ -29,7 +29,7 @@ class _OfModel(msgspec.Struct, rename="camel"):
 class _Account(msgspec.Struct, tag_field="type", tag="cost-state"):
     """What a whole session has used, subagents included.
 
-    The program writes one whenever it leaves in good order.
+    The program writes one whenever it exits normally.
     """
 
     cost: float = msgspec.field(name="totalCostUSD", default=0.0)

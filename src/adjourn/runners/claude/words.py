@@ -65,7 +65,7 @@ def begun(call: Call) -> str:
 
 
 def carried_out(held: Held) -> str:
-    """Say what became of a call that was made before."""
+    """Say how a call ended that was made before."""
     result = held.result or CallResult(ok=False)
     if result.settled_by:
         said = "ran" if result.ok else "did not run"
@@ -79,7 +79,7 @@ def carried_out(held: Held) -> str:
 
 
 def made_before(name: str, held: Held) -> str:
-    """Say what became of a call that its own session does not show."""
+    """Say how a call ended that its own session does not show."""
     if held.call is None:
         return f"- nothing is known of one ({name})"
     result, call = held.result, f"{held.call.tool} {_shortened(input_of(held.call.body))} ({name})"
@@ -104,7 +104,7 @@ def edited(held: Held) -> str | None:
 
 
 def news(held: Sequence[Held], answers: Sequence[QuestionAsk]) -> str:
-    """Say what became of calls that were held together, and what was answered."""
+    """Say how calls ended that were held together, and what was answered."""
     answered = [
         f"- answered, you need not ask again: {ask.prompt}\nThe answer is: {ask.reply}"
         for ask in answers

@@ -1,1 +1,1 @@
-"""Runs Codex: its app-server, or `codex exec` where there is none."""
+"""Runs Codex: its app-server, or `codex exec` without one."""

@@ -104,7 +104,7 @@ class _Servers(msgspec.Struct):
 
 
 class NoAppServer(Exception):
-    """There is none in this Codex, or it does not begin to speak."""
+    """Codex has no app-server, or it does not start."""
 
 
 class InUse(CannotResume):

@@ -23,7 +23,7 @@ _APPLIES_PATCH = "--codex-run-as-apply-patch"  # makes the binary the tool of th
 _EXECUTABLE = frozenset({SHELL_TOOL, PATCH_TOOL})
 _LONGEST = 100_000  # bytes; the kernel takes no word of more than 128 KiB, and a patch is one
 OUTSIDE = "none"
-_RUNS_ON = "running with session ID"  # what the model is told of a command that has not ended
+_RUNS_ON = "running with session ID"  # what the model is told about a command that still runs
 
 
 class CodexHeldCalls:
@@ -187,7 +187,7 @@ class CodexHeldCalls:
     ) -> list[Call]:
         """Close calls that were being made when the run ended.
 
-        All, or these; the model hears of each when it goes on.
+        All, or these; the model is told about each when it goes on.
         """
         handed = self._handed_out.calls
         cut_off = {item: handed[item] for item in (handed if names is None else names)}

@@ -42,7 +42,7 @@ from adjourn.runners.driver import (
     was_stopped,
 )
 
-_GLANCE = 0.2  # seconds between two looks whether the thread is on disk
+_GLANCE = 0.2  # seconds between two checks that the thread is on disk
 
 
 class _Live(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class CodexDriver:
             interrupts=StopRequest(),
         )
         self._live: _Live | None = None
-        self._steps = self._keeper.memory.answers  # the answers that were told of
+        self._steps = self._keeper.memory.answers  # the answers that were reported
 
     def start(self) -> int:
         """Run Codex until it is done or a person is needed, and return the exit code."""
@@ -163,7 +163,7 @@ class CodexDriver:
         said = [outputs.in_words(live.rollout), self._wish(live.rollout)]
         live.thread.begin_turn("\n\n".join(filter(None, said)) or None)
 
-        # Not before: whoever is killed until now leaves it to the next run to say all this
+        # Not before: after a kill until now, the next run says all this
         told = dict.fromkeys((*self._calls.may_be_repeated, *outputs.approved))
         reviews = len(self._drive.feedback)
         self._keeper.remember(put=(), cut=(), ran=(), queried=(), told=tuple(told), reviews=reviews)
@@ -209,7 +209,7 @@ class CodexDriver:
                         return self._leave_or_stop(live)
 
     def _note_step(self, live: _Live) -> None:
-        """Tell of the model's newest answer, if it was not told of yet."""
+        """Report the model's newest answer, if that was not done yet."""
         if (answers := live.rollout.read_on().answers) > self._steps:
             self._steps = answers
             self._drive.note_step(answers)
@@ -367,7 +367,7 @@ class CodexDriver:
         return self._keeper.can_go_on and not self._calls.has_open_calls
 
     def _fail(self, sentence: str) -> int:
-        """End Codex, and say why. What became of calls that it was making is not known then."""
+        """End Codex, and say why. How its running calls ended is not known then."""
         if self._live:
             self._stop(self._live)
         self._keeper.report(sentence)

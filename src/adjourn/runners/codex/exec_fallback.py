@@ -129,7 +129,7 @@ class ExecThread:
 
 
 class _Ended(msgspec.Struct):
-    """An item as `codex exec` tells of it: its name is of this process only."""
+    """An item as `codex exec` reports it; its name holds within this process only."""
 
     id: str
     type: str

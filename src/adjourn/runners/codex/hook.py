@@ -115,7 +115,7 @@ class WaitingHooks:
         self._waiting.pop(name).answer(answer, seal=self._seal)
 
     def close(self) -> None:
-        """Stop listening; whoever still asks gets no answer, which is a no."""
+        """Stop listening; a hook that still asks gets no answer, which is a no."""
         for asked in self._waiting.values():
             asked.drop()
         self._waiting.clear()

@@ -109,7 +109,7 @@ class MemoryKeeper:
         self.note_session(rollout)
 
     def bring_back(self) -> None:
-        """See to it that the thread's file is where Codex looks for it, or refuse to go on."""
+        """Put the thread's file where Codex looks for it, or refuse to go on."""
         path, copy = os.path.join(self._home, self.memory.place), self._drive.document(SESSION)
         if copy:
             put_back(path, copy, prompt=self._prompt)
@@ -136,7 +136,7 @@ class MemoryKeeper:
     def keep(self, rollout: Rollout, *, told: CodexUsage | None) -> None:
         """Keep all of a thread whose app-server has ended.
 
-        What that told of its use comes late, and not at all of the last.
+        Its usage reports come late, and the last one never comes.
         """
         self.note_session(rollout)
         self.steps = max(self.steps, rollout.answers - self._answers_before)

@@ -40,7 +40,7 @@ class OnApprove(StrEnum):
 class Interface(StrEnum):
     """How Codex is spoken to.
 
-    By its app-server, which is left where there is none, or by `codex exec` alone.
+    By its app-server if it has one, else by `codex exec`; or by `codex exec` alone.
     """
 
     APP_SERVER = "app-server"
@@ -86,7 +86,7 @@ def read_options(
         )
     values: dict[str, object] = {"program": environment.get(VARIABLE) or PROGRAM, **named}
     values["arguments"] = split(named.get("arguments", ""))
-    refuse_wrong(values, CodexSetup, way_out="see docs/how-to/codex.md", dash="-")
+    refuse_wrong(values, CodexSetup, way_out="adjourn run --help", dash="-")
     setup = msgspec.convert(values, CodexSetup, strict=False)
     _require_fitting(setup)
     return setup

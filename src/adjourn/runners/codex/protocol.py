@@ -1,4 +1,4 @@
-"""What Codex asks of whoever drives it, read once and turned into calls and questions."""
+"""Reads what Codex asks its driver, once, and turns it into calls and questions."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -288,7 +288,7 @@ def _essence(arguments: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def words_of(command: str) -> Sequence[str]:
-    """Return the words of a command line as Codex quotes them.
+    """Return the arguments of a command line as Codex quotes them.
 
     Those of `shlex.split`, however many there are.
     """

@@ -20,7 +20,7 @@ class CodexUsage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         )
 
     def since(self, before: "CodexUsage") -> "CodexUsage":
-        """Return what was used after another count; a count that went back began anew."""
+        """Return what was used after another count; a count that went back started at zero."""
         if self.input_tokens < before.input_tokens:
             return self
         return CodexUsage(

@@ -1,4 +1,4 @@
-"""What Codex is told of its calls: by a person, by the policy, or by what became of them."""
+"""What Codex is told about its calls: decisions, the policy's word, and results."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -77,7 +77,7 @@ def result_told(result: CallResult) -> str:
 
 
 def cell_told(ran: Sequence[Ran], told: Sequence[tuple[str, str]]) -> str:
-    """Say what became of a script that was stopped.
+    """Say how far a script got that was stopped.
 
     What had run, and how the calls stand at which it was stopped.
     """

@@ -1,6 +1,6 @@
 """Asks, turns, documents and the trail in PostgreSQL, and the identity map of a transaction.
 
-Whoever holds the lock of a task's family is the only one who can change it. So what was read of
+Only the holder of the lock of a task's family can change it. So what was read of
 it once is true until the end of the transaction, and is not read again: `lock_families` and the
 `whole_*` statements read a task, its open asks and calls and its last run in one round trip.
 Without this a decision would read the same rows again in each of its steps.
@@ -149,7 +149,7 @@ class AskRows(EngineRows):
                 task = self._remember_task(of_task, QueueEntry(*entry), head)
                 self._remember_last_run(task, run)
             except UnreadableRow:
-                continue  # whoever needs it reads it again, and is told; the others go on
+                continue  # a caller that needs it gets the error; the others go on
             no = known.numbers[task.id]
             known.asks_of[no], known.calls_of[no] = {}, {}
             known.last_runs[no] = task.runs

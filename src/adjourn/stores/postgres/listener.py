@@ -20,7 +20,7 @@ _news = msgspec.json.Decoder(News)
 
 
 class NotifyListener:
-    """A connection that listens; where it cannot, whoever polls has to check unwoken."""
+    """A connection that listens; where it cannot, the caller must check without being woken."""
 
     def __init__(self, url: str | None, *, forget: "Callable[[NotifyListener], None]") -> None:
         self._url = url

@@ -3,10 +3,10 @@
 --
 -- adjourn_agent     is inside a run: it reads, asks, and hears the answer. It decides nothing and starts nothing, whatever it says.
 -- adjourn_approver  decides: it settles asks, and queues what was decided. It runs nothing.
--- adjourn_worker    starts and runs: it says what became of calls, opens asks, takes answers from files. It approves nothing that was asked.
+-- adjourn_worker    starts and runs: it records how calls ended, opens asks, takes answers from files. It approves nothing that was asked.
 -- adjourn_server    is an approver that speaks for others: for people whom it has logged in itself, by browser, chat, link or token.
 --
--- Whoever has one of the others speaks in the name of its own login, in asks, calls and the trail, and in that of no other.
+-- A login with one of the other roles writes in its own name only, in asks, calls and the trail.
 
 -- No login writes to a table: all writes go through the functions of schema_2.sql, which run as the owner and are granted one by one, and through
 -- the guards below, which look at each row and at the login. So no login locks a table or a row either, other than by such a function.
@@ -96,15 +96,15 @@ SELECT adjourn.restrict(function_name, who) FROM (VALUES
     ('write_ask_body', ''), ('wait_for', ''), ('enqueue', ''), ('retire', ''), ('is_held', ''), ('repair', ''), ('take_next', ''),
     ('make_queue_functions', ''), ('check_queue', '')
 ) AS granted (function_name, who);
--- What only reads runs as whoever calls it.
+-- What only reads runs as its caller.
 GRANT EXECUTE ON FUNCTION adjourn.queue_of (text), adjourn.lease_end (text, uuid), adjourn.tasks_named (text[], text[]), adjourn.field (bytea, text)
 TO adjourn_agent, adjourn_approver, adjourn_worker;
 
 -- --- rows -----------------------------------------------------------------------------------------------------------------
--- What a statement may say is a matter of rows, not of tables. Each guard has a search_path of its own: whoever may make functions somewhere
--- could otherwise have it call theirs.
+-- What a statement may write depends on rows, not on tables. Each guard has a search_path of its own: a login that may create functions
+-- somewhere could otherwise make it call those.
 
--- Says whether whoever logged in has a role; no SET ROLE changes that, nor a function that runs as its owner.
+-- Returns whether the login has a role; no SET ROLE changes that, nor a function that runs as its owner.
 CREATE OR REPLACE FUNCTION adjourn.speaks_as(role name) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT pg_has_role(session_user, role, 'MEMBER')
 $$;
@@ -218,7 +218,7 @@ BEGIN
     PERFORM 1 FROM adjourn.family WHERE no = ANY(families) ORDER BY no FOR UPDATE;
 END $$;
 
--- Everybody waits for whoever writes to the trail, and that is the last thing a transaction does. A login that holds it and does not commit is cut
+-- Everybody waits for the login that writes to the trail; that is the last thing a transaction does. A login that holds it and does not commit is cut
 -- off: an agent's after five seconds, another's when it has been silent for ten. Where the owner may end no connections, it is named.
 CREATE OR REPLACE FUNCTION adjourn.wait_for(lock_name text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
@@ -250,7 +250,7 @@ BEGIN
     IF holder.pid IS NULL THEN
         RETURN;  -- it has gone meanwhile
     END IF;
-    -- Without pg_read_all_stats the owner is not told whether another login is silent: whoever waits is told instead.
+    -- Without pg_read_all_stats the owner is not told whether another login is silent: the login that waits is told instead.
     IF holder.state IS NULL THEN
         RAISE insufficient_privilege;
     END IF;
@@ -386,8 +386,8 @@ BEGIN
         RETURN NEW;
     END IF;
     IF TG_OP = 'UPDATE' AND OLD.state != 'pending' AND OLD IS DISTINCT FROM NEW AND NOT (
-        -- What was approved is not what would start any more: whoever was about to start it asks again. That is a worker, or
-        -- the process that a call would be handed to; guard_told checks that an agent takes back the call, too.
+        -- What was approved is not what would start any more: it must be asked for again. That is done by a worker, or
+        -- by the process that a call would be handed to; guard_told checks that an agent takes back the call, too.
         (OLD.state, NEW.state, NEW.settled_by) = ('approved', 'withdrawn', 'policy')
         AND (adjourn.speaks_as('adjourn_worker') OR adjourn.is_agent_only())
     ) THEN
@@ -395,7 +395,7 @@ BEGIN
     END IF;
     IF TG_OP = 'UPDATE' AND (OLD.no, OLD.id, OLD.kind, OLD.run, OLD.created_at, OLD.slot, OLD.call, OLD.expires_at, OLD.approvals)
         IS DISTINCT FROM (NEW.no, NEW.id, NEW.kind, NEW.run, NEW.created_at, NEW.slot, NEW.call, NEW.expires_at, NEW.approvals)
-        -- Whoever reminds of an ask takes its reminder away, once.
+        -- The login that sends a reminder of an ask removes that reminder, once.
         OR TG_OP = 'UPDATE' AND OLD.remind_at IS DISTINCT FROM NEW.remind_at
         AND (NEW.remind_at IS NOT NULL OR NOT adjourn.speaks_as('adjourn_worker')) THEN
         PERFORM adjourn.refuse('%s may not change what is asked', session_user);
@@ -427,7 +427,7 @@ BEGIN
         PERFORM adjourn.refuse('the database does not have the time at which ask %s is said to be opened', NEW.id);
     END IF;
     IF NEW.state = 'rejected' AND NEW.settled_by = 'policy' THEN
-        RETURN NEW;  -- whoever judges a call by the policy may turn it down
+        RETURN NEW;  -- a login that judges a call by the policy may reject it
     END IF;
     IF NEW.state IN ('approved', 'rejected', 'settled')
         AND (NEW.settled_by ~ '^(adjourn$|policy$|file:)' OR NOT adjourn.speaks_as('adjourn_approver')) THEN
@@ -514,8 +514,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- The trail tells of a decision only what those say who may decide, an agent tells of nothing but its asks and its own calls, and an approver of
--- nothing that only who runs something can know.
+-- Only logins that may decide write decisions to the trail. An agent writes only its asks and its own calls. An approver writes
+-- nothing that only the process of a run can know.
 CREATE OR REPLACE FUNCTION adjourn.guard_event() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -544,7 +544,7 @@ BEGIN
             ))
         OR kind = 'task_created' AND NOT adjourn.speaks_as('adjourn_worker')
         OR kind NOT IN ('ask_opened', 'ask_rejected', 'ask_withdrawn', 'call_executing', 'call_closed') AND adjourn.is_agent_only() THEN
-        PERFORM adjourn.refuse('%s may not tell of %s', session_user, kind);
+        PERFORM adjourn.refuse('%s may not record %s', session_user, kind);
     END IF;
     RETURN NEW;
 END $$;
@@ -571,8 +571,8 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- Whoever lets a call through says so in its own name. A call that goes on keeps the name under which the task went on before: of whoever
--- approved it then, or asked for the task.
+-- The login that lets a call through writes its own name. A call that goes on keeps the name under which the task went on before: that of
+-- the login that approved it then, or asked for the task.
 CREATE OR REPLACE FUNCTION adjourn.require_own_approval(call adjourn.call, of_table oid) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF call.approved_by IS DISTINCT FROM adjourn.requester_of(call.no >> 20) AND NOT EXISTS (
@@ -583,7 +583,7 @@ BEGIN
     END IF;
 END $$;
 
--- What is decided stays so. Whoever approves a call puts its own name there, and may put other bytes there with it.
+-- What is decided stays so. The login that approves a call writes its own name there, and may write other bytes with it.
 CREATE OR REPLACE FUNCTION adjourn.require_same_call(was adjourn.call, call adjourn.call, of_table oid) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF was.approved_by IS DISTINCT FROM call.approved_by THEN
@@ -697,8 +697,8 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- Whoever approves a command with other words has its task go on with them, and changes nothing else of what a task is. It is looked into at
--- the end: the words may be written before the approval.
+-- An approval with other arguments changes the arguments of the task, and nothing else of it. This is checked at
+-- the end: the arguments may be written before the approval.
 CREATE OR REPLACE FUNCTION adjourn.guard_spec() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -720,7 +720,7 @@ BEGIN
     END IF;
 END $$;
 
--- An agent takes back what it asked, takes what was approved for its own run, and says what became of that.
+-- An agent takes back what it asked, takes what was approved for its own run, and records how that ended.
 CREATE OR REPLACE FUNCTION adjourn.require_own_call(was adjourn.call, call adjourn.call) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     task_id text := (SELECT id FROM adjourn.task WHERE no = call.no >> 20);
@@ -796,7 +796,8 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- A policy is known by its digest, and never changes. An approver keeps the ids of decisions that came from outside.
+-- A policy is known by its digest, and never changes. An approver keeps the ids of decisions that came from outside, and a server how far it has
+-- read a chat.
 CREATE OR REPLACE FUNCTION adjourn.guard_shared_document() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -805,7 +806,8 @@ BEGIN
     END IF;
     IF NEW.name LIKE 'policy:%' AND NEW.name != 'policy:' || encode(sha256(NEW.body), 'hex')
         OR TG_OP = 'UPDATE' AND OLD.name != NEW.name
-        OR NOT adjourn.speaks_as('adjourn_worker') AND (NEW.name NOT LIKE 'webhook:%' OR TG_OP = 'UPDATE') THEN
+        OR NOT adjourn.speaks_as('adjourn_worker') AND (NEW.name NOT LIKE 'webhook:%' OR TG_OP = 'UPDATE')
+        AND NOT (NEW.name LIKE 'heard:%' AND adjourn.speaks_as('adjourn_server')) THEN
         PERFORM adjourn.refuse('%s may not change %s', session_user, NEW.name);
     END IF;
     RETURN NEW;
@@ -820,17 +822,18 @@ BEGIN
     IF adjourn.is_agent_only() THEN
         PERFORM adjourn.require_running(CASE TG_OP WHEN 'DELETE' THEN OLD.task ELSE NEW.task END);
         IF name NOT IN ('saved', 'clarification', 'checkpoint', 'response') AND name NOT LIKE 'editable:%'
-            AND NOT (TG_OP = 'INSERT' AND name LIKE 'why:%') THEN
+            AND NOT (TG_OP = 'INSERT' AND name SIMILAR TO '(why|copies):%') THEN
             PERFORM adjourn.refuse('%s may not touch %s', session_user, name);
         END IF;
     ELSIF NOT adjourn.speaks_as('adjourn_worker') AND name NOT SIMILAR TO '(original|signed|result):%' AND name != 'response'
-        AND NOT (TG_OP = 'INSERT' AND name LIKE 'why:%') THEN
+        AND NOT (TG_OP = 'INSERT' AND name SIMILAR TO '(why|copies):%')
+        AND NOT (name SIMILAR TO '(sent|links):%' AND adjourn.speaks_as('adjourn_server')) THEN
         PERFORM adjourn.refuse('%s may not touch %s', session_user, name);
     END IF;
     RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
 END $$;
 
--- What a run asked for, in its order; whoever hears the answer says that nothing is left open there, and no more.
+-- What a run asked for, in its order; the reader of an answer may record that nothing is left open there, and no more.
 CREATE OR REPLACE FUNCTION adjourn.guard_turn() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -904,7 +907,7 @@ CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.ask FOR EACH RO
 CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.ask_body FOR EACH ROW EXECUTE FUNCTION adjourn.guard_pruning(20);
 CREATE OR REPLACE TRIGGER guard_pruning BEFORE DELETE ON adjourn.message FOR EACH ROW EXECUTE FUNCTION adjourn.guard_pruning(20);
 
--- Whoever ran this, all of it is the owner's, as whom it runs.
+-- All of it belongs to the owner, as whom it runs, whatever login ran this file.
 DO $$
 DECLARE
     owner regrole := (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = 'adjourn');

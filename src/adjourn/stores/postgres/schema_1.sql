@@ -4,7 +4,7 @@
 
 CREATE TABLE adjourn.schema_version (version integer PRIMARY KEY);
 
--- The words that a column may hold. The CHECK of a domain is kept ready; that of a table is parsed anew by every statement.
+-- The words that a column may hold. The CHECK of a domain is kept ready; that of a table is parsed again by every statement.
 CREATE DOMAIN adjourn.state_of_task AS text
 CHECK (value IN ('queued', 'running', 'waiting', 'paused', 'succeeded', 'failed', 'canceled'));
 CREATE DOMAIN adjourn.wish AS text CHECK (value IN ('pause', 'cancel'));
@@ -18,7 +18,7 @@ CHECK (value IN ('pending', 'approved', 'rejected', 'answered', 'settled', 'expi
 CREATE DOMAIN adjourn.kind_of_ask AS text CHECK (value IN ('approval', 'question', 'uncertain'));
 CREATE DOMAIN adjourn.level AS text CHECK (value IN ('L0', 'L1', 'L2'));
 
--- A task, what it started, and what that started are one family: whoever changes one of them holds the family's row.
+-- A task, what it started, and what that started are one family: to change one of them, hold the family's row.
 CREATE TABLE adjourn.family (no bigint PRIMARY KEY);
 
 CREATE TABLE adjourn.task (
@@ -189,7 +189,7 @@ $$;
 
 -- --- the audit trail ------------------------------------------------------------------------------------------------------
 
--- Adds events to the one chain of the store. Whoever seals waits for the commit of whoever sealed before, and for nothing else:
+-- Adds events to the one chain of the store. A writer waits for the commit of the writer before it, and for nothing else:
 -- it is the last thing a transaction does.
 CREATE FUNCTION adjourn.seal_events(known integer, tasks bigint[], bodies bytea[], links bytea[], OUT no bigint, OUT seal bytea)
 LANGUAGE plpgsql AS $$
@@ -207,7 +207,7 @@ END $$;
 
 -- --- the engine -----------------------------------------------------------------------------------------------------------
 -- A queued or running task has one row in Absurd's queue of its pool; any other has none. Absurd never tries anything again by
--- itself (max_attempts is 1): what becomes of a run whose lease is over is for the controller to say.
+-- itself (max_attempts is 1): the controller decides what happens to a run whose lease is over.
 
 CREATE FUNCTION adjourn.queue_of(pool text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT 'adjourn_' || CASE WHEN octet_length(pool) <= 40 THEN pool ELSE md5(pool) END
@@ -238,7 +238,7 @@ BEGIN
     UPDATE adjourn.task SET engine_task = spawned.task_id, engine_run = spawned.run_id WHERE no = task_no;
 END $$;
 
--- Takes a task's row out of its queue; whoever holds it holds nothing any more.
+-- Takes a task's row out of its queue; its holder holds nothing any more.
 CREATE FUNCTION adjourn.retire(task_no bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     task adjourn.task;
@@ -281,7 +281,7 @@ BEGIN
     RETURN coalesce(over, '-infinity');
 END $$;
 
--- Takes a task away from whoever holds it, and gives it a new row, so that a late writer finds nothing of its own.
+-- Takes a task away from its holder, and gives it a new row, so that a late writer finds nothing of its own.
 CREATE FUNCTION adjourn.wrest(task_no bigint, only_if_over boolean) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     task adjourn.task;

@@ -32,7 +32,7 @@ END $$;
 
 -- --- tasks and runs -------------------------------------------------------------------------------------------------------
 
--- Locks families, in one order, whoever locks: two who change the same tasks cannot wait for each other.
+-- Locks families, always in one order: two who change the same tasks cannot wait for each other.
 CREATE FUNCTION adjourn.lock_families(families bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM 1 FROM adjourn.family WHERE no = ANY(families) ORDER BY no FOR UPDATE;
@@ -55,7 +55,7 @@ BEGIN
     INSERT INTO adjourn.task_spec (no, body) VALUES (task_no, spec);
 END $$;
 
--- Whoever writes rows of a task holds its family and has seen them since, or guards what was seen before: they are there.
+-- A writer of a task's rows holds its family and has read them since, or guards what it read before: the rows exist.
 CREATE FUNCTION adjourn.write_task(
     task_no bigint, new_state text, new_version integer, new_slot bytea, new_next_call integer, new_wish text, new_body bytea,
     new_engine_task uuid, new_engine_run uuid, new_head bytea

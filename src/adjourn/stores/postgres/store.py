@@ -35,7 +35,7 @@ _HEAD = (
 _ERAS = b"(SELECT body FROM adjourn.shared_document WHERE name = 'store/accepted')"
 _PLACE = b", no, seal, " + _ERAS
 _READ = (b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", _MOMENT + _PLACE + _HEAD)
-# Whoever stops in the middle, or is cut off, keeps everyone else waiting no longer than this; no
+# A client that stops in the middle, or is cut off, blocks the others no longer than this; no
 # statement of ours is.
 _SILENCE = b", set_config('idle_in_transaction_session_timeout', '10s', true)"
 _CHANGE = (
@@ -48,7 +48,7 @@ STARTED = "store/started"  # the one with the calls that were started before an 
 _NOT_HERE = 5.0  # seconds before a task that does not fit this machine is offered again
 _FRESH = 10.0  # seconds for which the clock of this machine goes as fast as that of the database
 _STATUS = b"SELECT pg_xact_status($1::xid8)"
-_READ_BACK = 30.0  # seconds to find out what became of a commit whose reply was lost
+_READ_BACK = 30.0  # seconds to find out whether a commit counts whose reply was lost
 
 
 class PostgresStore:
@@ -65,7 +65,7 @@ class PostgresStore:
         self.lease = lease
         self._url = url
         self._listen_url = url if listen_url is None else listen_url or None
-        # Whoever listens elsewhere, or nowhere, has a pooler at the first one, which need not know
+        # A client that listens elsewhere, or nowhere, has a pooler there, which may not know
         # prepared statements.
         self.name = shown(url)
         self._translated = Translated(self.name)
@@ -91,7 +91,7 @@ class PostgresStore:
         try:
             with self._translated:
                 require_schema(self._db)
-                with suppress(StoreOlder):  # it can be looked at; whoever changes it is told
+                with suppress(StoreOlder):  # it can be read; a change is refused later
                     self._require_known_past()
         except BaseException:
             self._db.close()
@@ -236,7 +236,7 @@ class PostgresStore:
                     f"{self.name} lacks nothing that this machine has seen", way_out="adjourn tasks"
                 )
             rows.keep_shared_document(ACCEPTED, msgspec.json.encode(self._seen.next_eras(era)))
-        with suppress(StoreProblem):  # it counts; whoever comes next finds the new era
+        with suppress(StoreProblem):  # it counts; the next client finds the new era
             self.require_ours()
             self._seen.keep_synced(name=str(self.name))
 
@@ -276,7 +276,7 @@ class PostgresStore:
     def _commit(self, rows: PostgresRows) -> None:
         """Say the last words and commit.
 
-        Where the reply is lost, ask what became of it: the same answer as if it had come.
+        If the reply is lost, ask whether it counts: the same answer as if it had come.
         """
         last = rows.finish()
         try:
@@ -285,8 +285,7 @@ class PostgresStore:
         except psycopg.OperationalError as error:
             if self._db.is_open:
                 raise
-            # What guards it lets nobody do it a second time: whoever looks again sees what became
-            # of it
+            # Its guard lets nobody do it a second time: the next reader sees whether it was done
             if not self._number:
                 raise Outdated(f"{self.name} went away while this was saved") from error
             self._read_back(rows, error)
@@ -301,7 +300,7 @@ class PostgresStore:
                         self._seen.note(place, seal)
             case "aborted":
                 raise StoreProblem(
-                    f"{self.name} went away before this was saved", way_out="say it again"
+                    f"{self.name} went away before this was saved", way_out="run the command again"
                 ) from error
             case _:
                 sentence = (
@@ -309,7 +308,7 @@ class PostgresStore:
                 )
                 raise StoreProblem(
                     sentence,
-                    way_out="adjourn tasks, to see whether it counts, before you say it again",
+                    way_out="adjourn tasks, to see whether it counts, before you try again",
                 ) from error
 
     def _find_commit_status(self, rows: PostgresRows) -> str | None:

@@ -76,7 +76,7 @@ class TaskRows(BatchedRows):
         task, run = task_of(row[:OF_TASK]), row[OF_TASK:]
         if run[0] is not None and not self._changes:
             self._remember(task.id, row[0])
-            with suppress(UnreadableRow):  # whoever reads it next is told
+            with suppress(UnreadableRow):  # its next reader gets the error
                 self._known.runs[run[0]] = run_of(task.id, run)
         return task
 

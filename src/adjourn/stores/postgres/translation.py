@@ -121,7 +121,7 @@ def newer_schema(name: DatabaseName, has: str) -> StoreProblem:
     return StoreProblem(f"{name} has {has}", way_out="use a newer adjourn: pip install -U adjourn")
 
 
-_AWAY = "say it again once the server is there: pg_isready {name.options}"
+_AWAY = "run the command again once the server is up: pg_isready {name.options}"
 _POOLER = "ADJOURN_LISTEN=postgresql://… that leads to the server itself, or ADJOURN_LISTEN=off"
 _FULL = ("too many", "remaining connection slots", "no more connections")
 _AT_THE_DOOR = (
@@ -149,26 +149,26 @@ _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
     (
         (errors.TooManyConnections,),
         "{name} has no connection left",
-        "say it again, or raise max_connections",
+        "run the command again, or raise max_connections",
     ),
     (
         (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement),
         "{name} is behind a pooler: {said}",
         _POOLER,
     ),
-    ((errors.UniqueViolation,), "it is there already: {said}", "say it again"),
-    ((errors.LockNotAvailable,), "{name} kept us waiting: {said}", "say it again"),
+    ((errors.UniqueViolation,), "it is there already: {said}", "run the command again"),
+    ((errors.LockNotAvailable,), "{name} kept us waiting: {said}", "run the command again"),
     (
         (errors.DeadlockDetected, errors.SerializationFailure),
         "others changed the same in {name} at the same moment",
-        "say it again",
+        "run the command again",
     ),
     (
         (errors.QueryCanceled,),
         "{name} did not let this go on: {said}",
-        "say it again, or allow more time for a statement",
+        "run the command again, or allow more time for a statement",
     ),
-    ((errors.DiskFull,), "the disk of {name} is full", "free some space and say it again"),
+    ((errors.DiskFull,), "the disk of {name} is full", "free some space, then try again"),
     (
         (
             errors.UndefinedTable,
@@ -185,7 +185,7 @@ _SENTENCES: list[tuple[tuple[type[psycopg.Error], ...], str, str]] = [
         "{name} cannot be reached: {said}",
         _AWAY,
     ),
-    ((psycopg.Error,), "{name} cannot be used: {said}", "check the server, and say it again"),
+    ((psycopg.Error,), "{name} cannot be used: {said}", "check the server, then try again"),
 ]
 _KINDS = {errors.InsufficientPrivilege: StoreRefused, errors.ReadOnlySqlTransaction: StoreReadOnly}
 

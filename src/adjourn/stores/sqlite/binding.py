@@ -115,7 +115,7 @@ class Binding:
     def _bound(self, trail: Trail) -> str:
         """Return the id of a store that is ours, or refuse it.
 
-        The right key binds it, whoever brought it here.
+        The right key binds it, however it came here.
         """
         identity = identity_in(trail)
         if identity is None:
@@ -217,7 +217,7 @@ class Binding:
         It is on disk when this returns, if it has to be.
         """
         if self._seen is None or not self._may_write:
-            return  # it only asks, in a sandbox; whoever commits next makes up for it
+            return  # it only asks, in a sandbox; the next commit makes up for it
         try:
             os.pwrite(self._seen, _encoded(mark), self._slot)
             if durably:
@@ -336,7 +336,7 @@ def _is_here(kept: Kept, path: str, here: os.stat_result) -> bool:
 def _secret_of(key: str, name: str) -> str:
     """Return the secret of one store that a key stands for.
 
-    Whoever reads it learns nothing of other stores.
+    A reader learns nothing about other stores.
     """
     return sha256(
         b"adjourn store secret\0" + name.encode() + b"\0" + key.encode("utf-8", "surrogateescape")

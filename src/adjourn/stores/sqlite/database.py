@@ -46,7 +46,7 @@ class SqliteConnection:
         self._connection.set_busy_timeout(_WAIT_MS)
         # Closing is on the path of every command
         self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        # Else most statements are planned anew at each new value
+        # Otherwise most statements are planned again for each new value
         self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 
     @property

@@ -72,7 +72,7 @@ class DatabaseFile:
             self._write(_Note(state, epoch=self._known.epoch if self._known else os.urandom(8)))
             return self._is_overwritten
 
-        # Whoever has the file open expects nothing but checkpoints
+        # A process that has the file open expects only checkpoints
         is_checkpoint = note.is_checkpointing or state.checkpoint != note.state.checkpoint
         if self._is_overwritten or not is_ours or (self._known and not is_checkpoint):
             self._is_overwritten = True
@@ -158,7 +158,7 @@ class DatabaseFile:
     def _write(self, note: _Note) -> None:
         self._known = note = msgspec.structs.replace(note, boot=_boot())
         fields = (note.boot, note.epoch, note.is_checkpointing, note.page, note.digest)
-        with suppress(OSError):  # a full disk; whoever finds an older note looks more closely
+        with suppress(OSError):  # a full disk; the reader of an older note checks more closely
             os.pwrite(self._lock, _NOTE.pack(_MAGIC, *fields, *note.state), 0)
 
 

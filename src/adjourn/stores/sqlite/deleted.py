@@ -11,7 +11,7 @@ from adjourn.system.files import sync_directory
 
 
 class StoreFate(Enum):
-    """What became of the directory of a store, as far as it can be seen."""
+    """What happened to the directory of a store, as far as it can be seen."""
 
     THERE = "it is there"
     DELETED = "it was deleted, or moved and not used since"
@@ -40,7 +40,7 @@ def known_stores(state: str) -> list[KnownStore]:
 
 
 def _fate_of(kept: Kept) -> StoreFate:
-    """Return what became of a store.
+    """Return what happened to a store.
 
     Only what lies on the same disk as the store can show that it is gone.
 

@@ -82,7 +82,7 @@ def prepare(root: str) -> str:
         write_whole(ignore, _IGNORE)
         sync_directory(os.path.dirname(root))
 
-    # SQLite follows no link on its way: whoever came here by one is taken to where it leads.
+    # SQLite follows no link on its way, so links are resolved here.
     path = os.path.join(os.path.realpath(root), DATABASE)
     for needed in (os.path.join(root, LOCK), path):
         if os.path.lexists(needed):
@@ -98,7 +98,7 @@ def prepare(root: str) -> str:
 
 
 def identity(path: str) -> tuple[int, int] | None:
-    """Return which file is there, whatever it is called; or None if there is none."""
+    """Return which file is there, whatever it is called; or None if it is missing."""
     try:
         found = os.stat(path)
     except OSError:
@@ -111,7 +111,7 @@ def _refuse_remains(path: str) -> None:
 
     SQLite takes it for an empty one, and all would seem settled.
     """
-    # First: whoever makes the database in this very moment fills it before its log
+    # First: a process that creates the database right now fills it before its log
     has_log = _size(f"{path}-wal") > 0
     size = os.lstat(path).st_size
     is_cut = 0 < size < _HEADER or (size == 0 and has_log)

@@ -21,7 +21,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def remedy(self) -> str:
-        """The command that helps whoever waits: a process that is killed leaves the store whole."""
+        """The command that ends the wait: a process that is killed leaves the store whole."""
         return (
             f"kill -CONT {self.pid}"
             if self.is_stopped

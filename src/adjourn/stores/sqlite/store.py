@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 SCHEMA = 6
 _OURS = 0x61646A6E  # "adjn"
 _PAGE = 8192
-_CHECKPOINT_PAGES = 64  # a short write-ahead log: whoever opens the store next reads all of it
+_CHECKPOINT_PAGES = 64  # a short write-ahead log: each process that opens the store reads all of it
 _CACHE = -8192  # 8 MB: a worker keeps it for as long as it lives
 _FLOOD = 1_000  # datagrams that are dropped at once
 _BETWEEN_LOOKS = 0.5  # seconds, of somebody who waits for another writer
@@ -73,7 +73,7 @@ class SocketListener:
             self._socket.bind(_address(self._folder, self._name))
             os.chmod(self._name, 0o600, dir_fd=self._folder)
         except OSError as error:
-            # No /proc, or a file system without sockets: whoever polls this has to check unwoken.
+            # No /proc, or a file system without sockets: the caller must check without being woken.
             self.trouble = f"no socket can be made in {directory}: {error.strerror}"
 
     def fileno(self) -> int:
@@ -104,7 +104,7 @@ class SqliteStore:
 
     def __init__(self, root: str, *, home: Home | None = None, bound_as: str | None = None) -> None:
         self.root = root
-        # How to tell whoever waits long for another writer
+        # Prints that another writer has blocked us for long
         self.say: Callable[[str, str], None] = _warn
         self._home = home
         self._binding = Binding(bound_as or root, home) if home else None
@@ -272,7 +272,7 @@ class SqliteStore:
 
         When it has ended, the store is ours as it is.
         """
-        assert self._binding is not None  # noqa: S101 -- whoever takes over has a home
+        assert self._binding is not None  # noqa: S101 -- a caller that takes over has a home
         with _translated(self.root), self._turn():
             self._begin()
             try:
@@ -445,7 +445,7 @@ def _overwritten(root: str, *, is_committed: bool = False) -> StoreDamaged:
 
 def _known_version(db: SqliteConnection, path: str) -> int:
     """Return the schema's version, or refuse a file that is not ours or is newer than we are."""
-    # In this order: whoever makes the store meanwhile puts its name and its tables into one
+    # In this order: a process that creates the store now writes its name and its tables in one
     # transaction.
     has_tables, application, version = (
         db.number(name) for name in ("schema_version", "application_id", "user_version")

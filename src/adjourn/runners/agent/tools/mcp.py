@@ -57,7 +57,7 @@ async def _listed(client: Client) -> list[Described]:
 def call(server: Server, tool: str, arguments: Arguments, *, workspace: str) -> str:
     """Have a server carry out one call.
 
-    How long that may take is for whoever runs this process to say.
+    The caller of this process limits how long that may take.
     """
     result = _with(
         server, lambda client: client.call_tool(tool, arguments), workspace=workspace, seconds=None

@@ -99,7 +99,7 @@ def _described(entry: EntryPoint) -> ForeignTool:
         sentence = (
             f"the tool {entry.name} ({entry.value}) cannot be used: {type(error).__name__}: {error}"
         )
-        raise Misuse(sentence, way_out="put the package right, or uninstall it") from error
+        raise Misuse(sentence, way_out="fix the package, or uninstall it") from error
     own = parts.pop(shape["$ref"].rpartition("/")[2])
     schema: dict[str, object] = {**own, **({"$defs": parts} if parts else {})}
     schema.pop("title", None)

@@ -1,22 +1,23 @@
-"""Starts the supervisors of tasks that MCP or a TUI starts.
-
-Each is in a session of its own and outlives the process that started it.
-"""
+"""Starts the supervisors of tasks that a server starts: each in its own session, outlives us."""
 
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 
 from adjourn.core.states import TaskState
-from adjourn.core.task import Task
+from adjourn.core.task import Milliseconds, Task
 from adjourn.system.machine import AGENT_SECRET, KEY, store_key
-from adjourn.wiring import has_worker
+from adjourn.wiring import find_unattended, has_worker
 from adjourn.wiring.own_program import own_environment, own_python
 
 # Supervisors of this process that may still run. They outlive the server of one client, so they
 # are kept here until somebody has seen them leave.
 _supervisors: set["subprocess.Popen[bytes]"] = set()
+
+
+_AGAIN = 10.0  # seconds until a task that nobody took is given another supervisor
 
 
 class Launch:
@@ -56,6 +57,36 @@ class Launcher:
 
     def __init__(self, root: str) -> None:
         self._root = root
+        self._launched: dict[str, float] = {}
+
+    def commit(self, launch: Launch | None, act: Callable[[], Task]) -> Task:
+        """Commit a change, then have the supervisor that was started for it begin, or leave."""
+        try:
+            task = act()
+        except BaseException:
+            if launch:
+                launch.drop()
+            raise
+        if launch and task.state is TaskState.QUEUED:
+            self._launched[task.id] = time.monotonic()
+            launch.begin(task.id)
+        elif launch:
+            launch.drop()
+        return task
+
+    def take(self, task: Task) -> None:
+        """Start a supervisor for a queued task, unless a worker is alive that takes it."""
+        self._launched[task.id] = time.monotonic()
+        launch = self.start(task.spec.pool, task_id=task.id)
+        if launch:
+            launch.begin(task.id)
+
+    def adopt(self, task: Task, *, now: Milliseconds) -> None:
+        """Give a queued task a supervisor that was left without one."""
+        if not find_unattended(self._root, [task], now=now):
+            return
+        if time.monotonic() - self._launched.get(task.id, -_AGAIN) >= _AGAIN:
+            self.take(task)
 
     def start(self, pool: str, *, slot: str | None = None, task_id: str = "") -> Launch | None:
         """Start a supervisor for the task that will have a slot, or for one that is there."""
@@ -84,18 +115,3 @@ class Launcher:
         for process in list(_supervisors):  # two clients may do this at once
             if process.poll() is not None:
                 _supervisors.discard(process)
-
-
-def launch_after(launch: Launch | None, commit: Callable[[], Task]) -> Task:
-    """Commit a change, then have the supervisor that was started for it begin, or leave."""
-    try:
-        task = commit()
-    except BaseException:
-        if launch:
-            launch.drop()
-        raise
-    if launch and task.state is TaskState.QUEUED:
-        launch.begin(task.id)
-    elif launch:
-        launch.drop()
-    return task
