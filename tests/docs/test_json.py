@@ -52,6 +52,9 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     tell("tasks")
     delegation = tell("delegate add", "agent:lead", lost)["delegation"]["id"]
     tell("delegate list")
+    tell("tokens add", "ci", "--scope", "answer")
+    tell("tokens list")
+    tell("tokens revoke", "ci")
     tell("users add", "anna")
     tell("users link", "anna")
     tell("users list")
@@ -90,7 +93,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 AS_OTHERS = {"settle": "cancel", "decide": "approve", "fork": "run"}
 # They need a database, a host, or go on until somebody ends them
-ELSEWHERE = {"store roles", "watch", "mcp", "setup"}
+ELSEWHERE = {"store roles", "watch", "mcp", "setup", "serve"}
 ALWAYS_TEXT = {"demo", "completion"}
 
 
