@@ -12,7 +12,6 @@ from adjourn.core.text.render import (
     visible,
 )
 from adjourn.views.block import Block, Code, Fields, Span, line
-from adjourn.views.pasted import DIGITS, pasted_line
 
 TYPE_CHECKING = False
 
@@ -68,6 +67,9 @@ def call_blocks(call: Call, *, cut: Cut, copies: "Copies | None" = None) -> list
     pasted, wherever that line cannot mislead, what a call writes into files is a difference to the
     `copies` that are kept with its ask, and digests have 8 digits.
     """
+    # Start-up is a hot path: `inbox` does without (bench/start.py)
+    from adjourn.views.pasted import DIGITS, pasted_line
+
     is_whole = cut == WHOLE
     digest = call.digest[: 16 if is_whole else DIGITS]
     fields: list[tuple[str, str]] = []
@@ -92,7 +94,10 @@ def call_blocks(call: Call, *, cut: Cut, copies: "Copies | None" = None) -> list
         blocks = tool_blocks(call, cut=cut, copies=copies or {}, indent=_INDENT)
     named = sorted(files.items())
     fields += [
-        ("file", f"{visible(path)} {visible(seen if is_whole else _short_digest(seen))}")
+        (
+            "file",
+            f"{visible(path)} {visible(seen if is_whole else _short_digest(seen, digits=DIGITS))}",
+        )
         for path, seen in (named if is_whole else named[:_MOST_FILES])
     ]
     entries = tuple((name, Span(value, "code")) for name, value in fields)
@@ -103,9 +108,9 @@ def call_blocks(call: Call, *, cut: Cut, copies: "Copies | None" = None) -> list
     return blocks
 
 
-def _short_digest(seen: str) -> str:
-    """Return a digest with 8 digits; anything else as it is."""
+def _short_digest(seen: str, *, digits: int) -> str:
+    """Return a digest with so many digits; anything else as it is."""
     head, colon, rest = seen.partition("sha256:")
     if not colon or head:
         return seen
-    return f"{colon}{rest.partition(' ')[0][:DIGITS]}"
+    return f"{colon}{rest.partition(' ')[0][:digits]}"

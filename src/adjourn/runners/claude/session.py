@@ -116,7 +116,7 @@ class _Piece(msgspec.Struct):
     text: str = ""
     id: str = ""
     name: str = ""
-    input: Any = None
+    input: dict[str, Any] | None = None
     tool_use_id: str = ""
     is_error: bool | None = None
     content: Any = None
@@ -177,7 +177,7 @@ def messages_in(content: bytes) -> "list[Message]":
             calls = tuple(
                 ToolCall(id=piece.id, name=piece.name, arguments=piece.input)
                 for piece in pieces
-                if piece.type == "tool_use" and isinstance(piece.input, dict)
+                if piece.type == "tool_use" and piece.input is not None
             )
             names |= {call.id: call.name for call in calls}
             last = found[-1] if found else None
