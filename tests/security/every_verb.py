@@ -67,6 +67,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "setup": ("setup claude", "setup codex --undo"),
     "mcp": ("mcp",),
     "watch": ("watch",),
+    "tui": ("tui",),
 }
 
 
