@@ -63,7 +63,7 @@ class Config(Outside):
 REQUESTING = {"start", "ask", "resume", "restart", "pause", "cancel"}
 ANSWERING = {"answer", "resume with an answer"}
 APPROVING = {"approve", "reject", "settle", "resume with a decision", "edit", "snooze", "decide"}
-RULING = {"prune", "rules", "notify", "accept", "setup", "delegate", "users"}
+RULING = {"prune", "rules", "notify", "accept", "setup", "delegate", "users", "tokens", "serve"}
 EVERYTHING = REQUESTING | ANSWERING | APPROVING | RULING
 MAY: dict[str, set[str]] = {
     "uid:1000": EVERYTHING,
@@ -226,6 +226,8 @@ OF_OTHER_SURFACES = (
     "setup",
     "delegate",
     "users",
+    "tokens",
+    "serve",
 )
 
 

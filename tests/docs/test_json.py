@@ -52,7 +52,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     tell("tasks")
     delegation = tell("delegate add", "agent:lead", lost)["delegation"]["id"]
     tell("delegate list")
-    tell("tokens add", "ci", "--scope", "request")
+    tell("tokens add", "ci", "--scope", "answer")
     tell("tokens list")
     tell("tokens revoke", "ci")
     tell("users add", "anna")

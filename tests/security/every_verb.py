@@ -56,6 +56,10 @@ WORDS: dict[str, tuple[str, ...]] = {
     "delegate add": ("delegate add agent:lead {task}",),
     "delegate list": ("delegate list",),
     "delegate revoke": ("delegate revoke 1",),
+    "serve": ("serve --listen 127.0.0.1:0",),
+    "tokens add": ("tokens add ci --scope answer",),
+    "tokens list": ("tokens list",),
+    "tokens revoke": ("tokens revoke ci",),
     "users add": ("users add anna",),
     "users link": ("users link anna",),
     "users list": ("users list",),
@@ -63,6 +67,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "setup": ("setup claude", "setup codex --undo"),
     "mcp": ("mcp",),
     "watch": ("watch",),
+    "tui": ("tui",),
 }
 
 
@@ -84,7 +89,7 @@ def try_verbs(shell: Shell, names: dict[str, str], *, only: frozenset[str] | Non
     for verb, lines in WORDS.items():
         for line in lines if only is None or verb in only else ():
             words = line.format_map(names).split()
-            if verb == "watch":  # it goes on until somebody ends it
+            if verb in {"watch", "serve"}:  # they go on until somebody ends them
                 words = ["timeout", "--signal=INT", "2", needs("adjourn"), *words]
                 done: Done = shell.run(*words, expect=None)
             else:
