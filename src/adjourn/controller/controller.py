@@ -54,6 +54,11 @@ class Documents:
             else:
                 document.keep(tx.rows, task_id, value)
 
+    def keep_with(self, write: Callable[[Change], None]) -> None:
+        """Keep documents of the store, or several that belong together; it moves no task."""
+        with self._context.change() as tx:
+            write(tx.rows)
+
     def read_named(self, task_id: str, name: str) -> bytes | None:
         """Return what a driver keeps with its task under a name, if anything."""
         with self._context.store.read() as view:

@@ -194,8 +194,7 @@ class Presses:
     def _note(self, heard: Callable[[Change], None] | None) -> None:
         if heard is None:
             return
-        with self.home.store.change() as rows:
-            heard(rows)
+        self.home.documents.keep_with(heard)
 
     def _principal(self, opened: _OpenedStore, press: Press) -> Principal:
         through = opened.controller.decisions.principal().name
