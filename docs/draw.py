@@ -173,8 +173,72 @@ def draw_claude(terminal: Terminal) -> None:
         terminal.type(f"adjourn approve {terminal.first_ask()} --resume")
 
 
+def _write_script(terminal: Terminal, name: str, text: str) -> None:
+    path = terminal.place / name
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def draw_quickstart(terminal: Terminal) -> None:
+    """Show a script that asks for a region, leaves, and comes back with the answer."""
+    _write_script(terminal, "deploy.sh", DEPLOY)
+    terminal.type("cat deploy.sh")
+    terminal.type("adjourn run -- ./deploy.sh")
+    terminal.type(f"adjourn answer {terminal.first_ask()} eu --resume")
+
+
+def draw_approval(terminal: Terminal) -> None:
+    """Show a command that waits at the gate, is approved, and runs once."""
+    _write_script(terminal, "apply.sh", '#!/bin/sh\necho "applied $1"\n')
+    (terminal.place / "main.tf").write_text('port = "443"\n')
+    terminal.type("adjourn run --pause-on-approval -- ./apply.sh main.tf")
+    terminal.type(f"adjourn approve {terminal.first_ask()} --resume")
+
+
+def draw_inbox(terminal: Terminal) -> None:
+    """Show the inbox: what waits for a person, in one place."""
+    _write_script(terminal, "deploy.sh", DEPLOY)
+    for command in ("-- ./deploy.sh", "--pause-on-approval -- git push origin main"):
+        subprocess.run(
+            ["bash", "-c", f"adjourn run {command}"],
+            cwd=terminal.place,
+            env=terminal.environment,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    terminal.type("adjourn inbox")
+
+
+def draw_plan(terminal: Terminal) -> None:
+    """Show a plan that runs what is ready, and stops where a person is needed."""
+    (terminal.place / "plan.toml").write_text(PLAN)
+    terminal.type("cat plan.toml")
+    terminal.type("adjourn execute")
+
+
+DEPLOY = """\
+#!/bin/sh
+region=$(adjourn ask "Which region?" --choice eu --choice us) || exit $?
+echo "deploying to $region"
+"""
+PLAN = """\
+[[task]]
+id = "test"
+command = ["echo", "12 tests pass"]
+
+[[task]]
+id = "deploy"
+command = ["echo", "deployed"]
+needs = ["test"]
+pause_on_approval = true
+"""
 SCENES: dict[str, Callable[[Terminal], None]] = {
     "claude.svg": draw_claude,
+    "quickstart.svg": draw_quickstart,
+    "approval.svg": draw_approval,
+    "inbox.svg": draw_inbox,
+    "plan.svg": draw_plan,
 }
 
 
@@ -197,8 +261,10 @@ def shown_in(picture: str) -> list[str]:
 
 
 def main() -> int:
-    """Draw every scene, and write it."""
+    """Draw every scene, or those that are named, and write them."""
     for name, scene in SCENES.items():
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         with played(name) as rows:
             (PICTURES / name).write_text(draw(scene.__doc__ or name, rows))
             sys.stdout.write(f"{name}: {len(rows)} rows\n")

@@ -75,8 +75,10 @@ from adjourn.runners import COMMAND, DEFAULT_AGENT, OURS, find_runner
 from adjourn.settings.notify import COMMON_KEYS
 from adjourn.settings.people import PERSON_KEYS, TEAM_KEYS
 from adjourn.settings.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
+from adjourn.settings.web_proxy import WEB_KEYS
 from adjourn.views.notice import OCCASIONS, Notice, Occasion
 from adjourn.views.paused import PausedDoc
+from adjourn.web.openapi import openapi_document
 
 DOCS = Path(__file__).resolve().parent
 REFERENCE = DOCS / "reference"
@@ -121,6 +123,7 @@ def pages() -> dict[str, str]:
         "policy.md": _page(*_policy()),
         "plan.md": _page(*_plan()),
         "mcp.md": _page(*_mcp()),
+        "api.md": _page(*_api()),
     }
 
 
@@ -162,6 +165,61 @@ def _mcp() -> Iterator[str]:
         for name, tool in mcp_tools.TOOLS.items()
     ]
     yield _table(("tool", *_DECIDERS), cells)
+
+
+def _api() -> Iterator[str]:
+    document = openapi_document()
+    yield "HTTP API"
+    yield (
+        "What `adjourn serve` answers at `/api/v1`. [How to use it](../how-to/serve.md). Made of the OpenAPI document, which the "
+        "server has at `/api/v1/openapi.json`. Every request needs `Authorization: Bearer TOKEN`. An error is a document of the "
+        "type `application/problem+json`: `detail` is the sentence, `code` one of [these](errors.md), `way_out` what helps."
+    )
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield f"## {method.upper()} {path}"
+            yield operation["description"].replace("\n\n", " ")
+            rows = [
+                (_code(each["name"]), each["in"], each.get("description") or _type(each["schema"]))
+                for each in operation["parameters"]
+                if each["in"] != "path"
+            ]
+            if rows:
+                yield _table(("parameter", "in", "meaning"), rows)
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+            if schema := body.get("schema"):
+                yield "Body:"
+                yield _table(("key", "needed", "meaning"), _keys(schema, document))
+            answers = [
+                f"{status} {_named(answer)}".strip()
+                for status, answer in operation["responses"].items()
+                if not status.startswith(("4", "5"))
+            ]
+            yield f"Answers {', '.join(answers)}."
+
+
+def _named(answer: dict[str, Any]) -> str:
+    """Return what an answer is: a type of the document, or a media type."""
+    for media, content in answer.get("content", {}).items():
+        ref = content["schema"].get("$ref")
+        return _code(ref.rpartition("/")[2]) if ref else _code(media)
+    return ""
+
+
+def _keys(schema: dict[str, Any], document: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the keys of a body; of several kinds of one, each with its verb."""
+    rows: list[tuple[str, str, str]] = []
+    for each in schema.get("anyOf", [schema]):
+        found = document["components"]["schemas"][each["$ref"].rpartition("/")[2]]
+        needed = found.get("required", [])
+        for key, value in found["properties"].items():
+            if "enum" in value and len(value["enum"]) == 1:
+                rows.append((f"`{key}: {value['enum'][0]}`", "yes", found["description"]))
+                continue
+            options = [one.get("description", "") for one in value.get("anyOf", ())]
+            says = value.get("description") or "".join(options) or _type(value)
+            rows.append((_code(key), "yes" if key in needed else " ", says))
+    return rows
 
 
 def _page(title: str, *parts: str) -> str:
@@ -505,7 +563,7 @@ DOCUMENTS = {
     "restart": "Manifest",
     "fork": "Manifest",
     "show": "Manifest",
-    "wait": "Manifest; of several tasks `schema_version` and `tasks`, a list of Manifest",
+    "wait": "Manifests: `schema_version` and `tasks`, a list of Manifest, also of one task",
     "pause": "Manifest",
     "cancel": "Manifest",
     "settle": "Manifest",
@@ -559,6 +617,10 @@ DOCUMENTS = {
     "delegate add": "`schema_version` and `delegation`: its id, agent, task, by and until, in milliseconds since 1970",
     "delegate list": "`schema_version` and `delegations`, a list of the same",
     "delegate revoke": "`schema_version` and `revoked`, the same",
+    "users add": "`schema_version`, `user`, `link` and `expires_at`",
+    "users link": "`schema_version`, `user`, `link` and `expires_at`",
+    "users list": "`schema_version` and `users`: for each the name, scopes, passkeys and since when",
+    "users remove": "`schema_version` and `removed`, the name",
     "setup": "`schema_version` and `setup`: the host, its config, the difference, and check, what the host says",
     "mcp": "messages of MCP, one JSON object a line, with or without the option",
 }
@@ -572,6 +634,8 @@ MEANINGS = {
     "Manifest.checkpoint_id": "Names this pause. Each pause has a new one; `adjourn -c` takes it.",
     "Manifest.session_id": "Stays the same over resumes, is new after a restart.",
     "Manifest.state": "The task's state.",
+    "Manifest.exit_code": "The exit code of the newest run's process, once it has left.",
+    "Manifest.signal": "The signal that ended it, if one did.",
     "Manifest.pause_reason": "Why it paused.",
     "Manifest.paused_at": "When it paused.",
     "Manifest.agent_message": "The first open ask in the words of the process that asks.",
@@ -966,7 +1030,7 @@ def _events() -> Iterator[str]:
     yield (
         "The events of a task are a chain: each has a link, the SHA-256 of the link before it and its own canonical bytes. "
         "All links of the store are sealed in a second chain. Changing or removing an event breaks both. "
-        "`adjourn prune` removes what an event says and leaves its link, so that the chains still close."
+        "`adjourn prune` removes the content of an event and leaves its link, so that the chains still close."
     )
     found = kinds()
     unknown = set(found) ^ set(KINDS)
@@ -1193,6 +1257,7 @@ AT_TIMES = {
     "ADJOURN_FEEDBACK": "In a run that follows a review which asked for changes: a file with what is to change.",
     "ADJOURN_ANSWERS": "In a run that follows a clarification: a JSON file with the answers by question id.",
     "ADJOURN_RESUME_PROMPT": "In such a run: a Markdown file that tells an agent how to go on.",
+    "ADJOURN_SHOW_CALLS": "Set by `run` and `resume` at a terminal, for an agent's driver: it prints each call and what became of it on stderr.",
     "ADJOURN_VERBOSE": "Set by `--verbose`, and handed down: the library says each step of a clarification on stderr.",
 }
 GRANTED = {
@@ -1328,6 +1393,9 @@ def _config() -> Iterator[str]:
     yield "## `[[team]]`"
     yield "People whom rules name together, as `team:NAME`."
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in TEAM_KEYS.items()])
+    yield "## `[web]`"
+    yield "A proxy that logs people in for `adjourn serve`. See [the web inbox](../how-to/web.md)."
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in WEB_KEYS.items()])
     yield "## `[[principal]]`"
     yield "One table for each who [may do something](../security.md) beside the owner of a store. An unknown key is an error."
     yield _table(

@@ -32,6 +32,24 @@ def test_a_call_waits_for_a_person_and_runs_once_when_approved(real: Scene, tmp_
     assert after[: len(before)] == before
     assert b'"content":"made"' in after[-1]
 
+    # The conversation is read from the session's own file, and from our copy if that is gone
+    told = real.shell.json("show", real.task, "--transcript")
+    assert [message["role"] for message in told["messages"]] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+    (call,) = told["messages"][1]["tool_calls"]
+    assert (call["id"], call["name"]) == ("toolu_A", "Bash")
+    assert told["messages"][2]["text"] == "made"
+    assert told["usage"]["output"] > 0
+    shown = real.shell.adjourn("show", real.task, "--transcript").out
+    assert "  agent │ All done.\n" in shown
+    for path in real.session_files():
+        path.unlink()
+    assert "I make it." in real.shell.adjourn("show", real.task, "--transcript").out
+
 
 def _batch(suffix: str = "") -> tuple[ToolUse, ...]:
     return tuple(

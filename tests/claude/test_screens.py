@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.claude.scene import Fake, bash
+from tests.claude.scene import GATED, Fake, bash
 from tests.e2e.terminal import Terminal
 from tests.model.script import ToolUse, Turn
 
@@ -89,3 +89,21 @@ def test_a_long_file_is_cut_to_the_screen_and_says_where_the_rest_is(fake: Fake)
     )
     assert "line 199" in fake.shown()
     fake.shell.adjourn("cancel", fake.task)
+
+
+def test_a_person_sees_each_call_as_it_happens_with_its_fate(fake: Fake) -> None:
+    fake.let_pass('args = ["echo", "**"]')
+    first = Turn(text="One.", calls=(bash("echo hi", name="toolu_free"),))
+    second = Turn(text="Two.", calls=(bash("touch made", name="toolu_held"),))
+    fake.play([first, second, Turn(text="All done.")])
+    shell = fake.shell
+    with Terminal(shell, *GATED, "do it", columns=80, rows=40) as person:
+        assert person.ends() == 10
+        rows = [row.removeprefix("err │ adjourn: ") for row in person.lines if row[:3] == "err"]
+    assert rows == [
+        "call toolu_free may run: Bash: echo hi",
+        "call toolu_free is done: Bash: echo hi",
+        "call toolu_held waits for a person: Bash: touch made",
+    ]
+    # Where nobody watches, stderr stays as it was
+    assert "toolu" not in fake.resume("--reject-all").err

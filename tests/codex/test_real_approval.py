@@ -47,6 +47,14 @@ def test_a_call_waits_for_a_person_and_runs_once_for_one_approval(real: Scene) -
     assert "made" in outputs(model.asked[2])["call_B"]
     assert outputs(model.asked[3])["call_C"] == "TOOL_CALL_REJECTED\nnot today"
 
+    # The conversation is read from the thread's own file
+    told = real.shell.json("show", real.task, "--transcript")
+    assert told["messages"][0]["text"] == "do it"
+    calls = [call for each in told["messages"] for call in each.get("tool_calls", ())]
+    assert [call["id"] for call in calls] == ["call_A", "call_B", "call_C"]
+    assert told["messages"][-1]["text"] == "All done."
+    assert told["usage"]["output"] > 0
+
 
 def test_what_was_approved_is_executed_as_it_was_shown_and_its_output_handed_in(
     real: Scene,

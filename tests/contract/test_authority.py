@@ -63,7 +63,7 @@ class Config(Outside):
 REQUESTING = {"start", "ask", "resume", "restart", "pause", "cancel"}
 ANSWERING = {"answer", "resume with an answer"}
 APPROVING = {"approve", "reject", "settle", "resume with a decision", "edit", "snooze", "decide"}
-RULING = {"prune", "rules", "notify", "accept", "setup", "delegate"}
+RULING = {"prune", "rules", "notify", "accept", "setup", "delegate", "users"}
 EVERYTHING = REQUESTING | ANSWERING | APPROVING | RULING
 MAY: dict[str, set[str]] = {
     "uid:1000": EVERYTHING,
@@ -225,6 +225,7 @@ OF_OTHER_SURFACES = (
     "accept",
     "setup",
     "delegate",
+    "users",
 )
 
 

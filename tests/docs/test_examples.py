@@ -1,18 +1,54 @@
 """Every example of the documentation runs, and prints what its page says."""
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
+from tests.claude.model import claude_model
+from tests.claude.scene import QUIET
 from tests.docs.page import ROOT, blocks, pages, steps
 from tests.docs.shell import Shell
 from tests.docs.transcript import DATABASE, NEW_DATABASES, Transcript
+from tests.model.script import ToolUse, Turn
 from tests.postgres import Server
+from tests.programs import program
 
 PAGES = [page for page in pages() if any(block.language == "console" for block in blocks(page))]
 # What makes environments is tested elsewhere, or changes the reader's own
-NOT_RUN = ("./dev ", "pip install ", "eval ")
+NOT_RUN = ("./dev ", "pip install ", "eval ", "python3 -m venv ", "~/.adjourn-env/", "export PATH=")
+
+
+def _wants(text: str, command: str) -> Turn:
+    return Turn(text=text, calls=(ToolUse(name="Bash", arguments={"command": command}),))
+
+
+# What the model says on pages that run the real Claude Code, by run
+OF_CLAUDE = {
+    "docs/tutorials/claude-code.md": [
+        [
+            _wants("I run the checks first.", "make check > report.txt"),
+            Turn(text="Done: report.txt has the result."),
+        ],
+        [
+            _wants("I remove what was built.", "rm -rf report.txt"),
+            Turn(text="I keep report.txt and change nothing."),
+        ],
+        [_wants("I run the checks.", "make check"), Turn(text="All 3 checks pass.")],
+    ],
+}
+
+
+def _put_claude_on(shell: Shell, stack: ExitStack, runs: list[list[Turn]]) -> Iterator[None]:
+    """Have the page find Claude Code; at each step, the next run has its own model."""
+    variables = {"ADJOURN_CLAUDE": program("claude"), **QUIET}
+    shell.do("export " + " ".join(f"{name}={quote(value)}" for name, value in variables.items()))
+    for turns in runs:
+        model = stack.enter_context(claude_model(turns))
+        shell.do(f"export ANTHROPIC_BASE_URL={model.url}")
+        yield
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -23,11 +59,14 @@ def test_a_page_works_as_it_stands(
     place.mkdir()
     with ExitStack() as stack:
         shell = stack.enter_context(Shell(place))
+        claude = _put_claude_on(shell, stack, OF_CLAUDE.get(str(page.relative_to(ROOT)), []))
         transcript = Transcript(str(place), _databases(request, page, shell, stack))
         for block in blocks(page):
             if block.file:
                 (place / block.file).write_text(block.text)
             for step in steps(block) if block.language == "console" else []:
+                if "adjourn run --runner claude" in step.command:
+                    next(claude)
                 happened = shell.do(transcript.typed(step.command))
                 wrong = transcript.difference(step.output, happened)
                 assert wrong is None, (

@@ -13,7 +13,7 @@ from adjourn.core.task import Spec
 from tests.docs.page import ROOT, blocks
 from tests.needs import needs
 
-PAGE = ROOT / "docs" / "how-to" / "operate.md"
+PAGE = ROOT / "docs" / "how-to" / "deploy-workers.md"
 UNITS = [block for block in blocks(PAGE) if block.language == "ini" and block.file]
 ADJOURN = Path(sys.executable).parent / "adjourn"
 # The longest that nobody asked for

@@ -124,7 +124,9 @@ def leads_somewhere(page: Path, target: str) -> bool:
     path = (page.parent / name).resolve() if name else page
     if not path.is_file():
         return False
+    if not anchor:
+        return True
     headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
-    return not anchor or anchor in {
+    return anchor in {
         re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
     }

@@ -92,6 +92,7 @@ def test_the_files_of_a_clarification_are_as_documented(tmp_path: Path) -> None:
     of_them = OF_CLARIFICATIONS - {"clarifications/TASK.response.yaml"}
     assert {path: documented[path] for path in of_them} == {path: found[path] for path in of_them}
     assert {name for name in given if name in generate.AT_TIMES} == generate.AT_TIMES.keys() - {
+        "ADJOURN_SHOW_CALLS",
         "ADJOURN_VERBOSE",
         "ADJOURN_FEEDBACK",
         "ADJOURN_RUN_KEY",

@@ -108,7 +108,7 @@ def test_every_example_runs(shell: Shell) -> None:
     until(lambda: bool(shell.inbox()), what="nobody knows whether it ran")
     run("settle", row=first_ask())
 
-    for path in ("worker", "watch"):
+    for path in ("worker", "watch", "serve"):
         process = shell.start(*shlex.split(EXAMPLES[path])[1:])
         done.add(path)
         process.send_signal(signal.SIGTERM)

@@ -1,5 +1,7 @@
 """Lists of tasks and asks: in order, in pages, and complete."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.e2e.shell import Shell
@@ -88,3 +90,29 @@ def test_a_workers_own_queries_find_what_waits_and_how_it_was_decided(shell: She
     for words in ("DELETE FROM tool_runs", "UPDATE approvals SET status = 'approved'"):
         with pytest.raises(Exception, match="view"):
             shell.sql(words)
+
+
+def test_a_store_that_is_named_and_not_there_is_not_found(shell: Shell, tmp_path: Path) -> None:
+    missing = str(tmp_path / "misspelt")
+    for verb in (["inbox"], ["tasks"], ["notify"], ["prune", "--dry-run"]):
+        told = shell.adjourn(*verb, "--store", missing, expect=3)
+        assert f"there is no store at {missing}" in told.err
+    shell.adjourn(expect=3, env={"ADJOURN_STORE": missing})
+    assert shell.json("tasks", "--store", missing, expect=3)["error"]["code"] == "not_found"
+
+
+def test_numbers_mean_what_they_say(shell: Shell) -> None:
+    asks = shell.script("adjourn ask Sure? --key k || exit; exit 3")
+    task = shell.paused(asks)["task_id"]
+    failed = shell.json("resume", task, "yes", expect=1)
+    assert failed["exit_code"] == 3
+    one = shell.json("wait", task, expect=1)
+    assert set(one) == {"schema_version", "tasks"}
+    assert one["tasks"][0]["exit_code"] == 3
+    assert " resumed " in shell.adjourn("runs", task).out.split("\n")[1]  # and cannot be again
+    other = shell.paused(asks)["task_id"]
+    shell.adjourn("cancel", other)
+    assert " canceled " in shell.adjourn("runs", other).out
+    dry = shell.adjourn("prune", "--older-than", "0", "--dry-run").out
+    assert task[:8] in dry
+    assert "Would forget 2 tasks." in dry

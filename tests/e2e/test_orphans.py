@@ -28,7 +28,8 @@ def lost(shell: Shell) -> Document:
     )
     until((shell.place / "ready").exists, what="the command works")
     os.kill(shell.shim(f"{task}.1"), signal.SIGKILL)
-    return shell.json("wait", task, "--timeout", "20", expect=10)
+    found: Document = shell.json("wait", task, "--timeout", "20", expect=10)["tasks"][0]
+    return found
 
 
 def test_the_work_goes_on_and_wait_sees_it_end(shell: Shell) -> None:
@@ -39,7 +40,7 @@ def test_the_work_goes_on_and_wait_sees_it_end(shell: Shell) -> None:
     task = orphan(shell, "sh", "-c", WORKS_UNTIL_TOLD)
     assert shell.state(task) == "running"
     (shell.place / "go").touch()
-    done = shell.json("wait", task, "--timeout", "20")
+    (done,) = shell.json("wait", task, "--timeout", "20")["tasks"]
     assert (done["outcome"], done["final_message"]) == ("completed", "finished")
 
 

@@ -185,13 +185,12 @@ def test_four_eyes_say_who_is_missing_and_what_changed_is_shown_anew(
     assert decisions(shell, ask) == [("ask_approved", f"telegram:{BEN}")]
 
 
-def test_a_server_that_hears_takes_presses_too(shell: Shell, bot: TelegramServer) -> None:
-    """It has no worker beside it: whoever sends is another process."""
+def test_a_server_takes_presses_too(shell: Shell, bot: TelegramServer) -> None:
     with_telegram(shell, bot, on='on = ["pause"]')
     ask = ask_approval(shell)
     shell.adjourn("notify", "--flush")
     (message,) = bot.of_ask(ask)
-    server = shell.start("serve", "--hear", "--listen", "127.0.0.1:0", stdout=None, stderr=None)
+    server = shell.start("serve", "--listen", "127.0.0.1:0", stdout=None, stderr=None)
     try:
         press = bot.press(message["message_id"], "Approve", user=ANNA)
         answer = bot.until(lambda: bot.answer_to(press), what="the press is answered")

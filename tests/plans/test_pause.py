@@ -265,7 +265,7 @@ def test_the_ids_of_a_plan_name_its_tasks_everywhere(shell: Planner) -> None:
     assert shell.json("show", "b")["task_id"] == task
     (shell.place / "go").touch()
     shell.adjourn("restart", "b")
-    assert shell.json("wait", "b")["state"] == "succeeded"
+    assert shell.json("wait", "b")["tasks"][0]["state"] == "succeeded"
     shell.plan({"id": "b", "run": "exit 3"}, name="two.toml")
     shell.adjourn("execute", "two.toml", expect=1)
     both = shell.adjourn("show", "b", expect=3)

@@ -131,6 +131,15 @@ def test_a_server_decides_for_people_whom_it_logged_in_and_is_worth_what_its_log
     with store.read() as view:
         settled = settlement_of(view.ask(ask.id))
     assert (settled.by, settled.level) == ("web:anna", "L1")
+    with store.change() as tx:  # what it showed where, and how far it has read a chat
+        tx.keep_document(ask.task_id, f"sent:chat:{ask.id}", b"[]")
+        tx.keep_shared_document("heard:chat", b"1")
+    approver = offices["approver"].controller.store
+    for name in ("sent:chat:x", "links:x"):
+        with pytest.raises(StoreRefused), approver.change() as tx:
+            tx.keep_document(ask.task_id, name, b"[]")
+    with pytest.raises(StoreRefused), approver.change() as tx:
+        tx.keep_shared_document("heard:chat", b"9")
     store.close()
     postgres.do(f"GRANT adjourn_worker TO {conninfo_to_dict(url)['user']}")
     store = PostgresStore(url)

@@ -19,7 +19,7 @@ def failed(box: Outbox, place: int, *, task: str = "a", at: int = NOON) -> Outbo
 
 
 def test_what_was_taken_is_left_behind() -> None:
-    assert Outbox(cursor=3).delivered(7) == Outbox(cursor=7)
+    assert Outbox(cursor=3).delivered(7) == Outbox(cursor=7, count_delivered=1)
 
 
 def test_what_was_not_taken_is_tried_again_and_later_each_time() -> None:

@@ -20,14 +20,15 @@ _SERVING = re.compile(r"serving \S+ on (?:\S+:(\d+)|unix:\S+)\n")
 class Served:
     """One server, as a person starts it; it has ended when the block has."""
 
-    def __init__(self, shell: Shell, *options: str) -> None:
+    def __init__(self, shell: Shell, *options: str, listen: str = "127.0.0.1:0") -> None:
         self.shell = shell
+        self._listen = listen
         self._options = options
         self.url = ""
 
     def __enter__(self) -> Self:
         self._log = self.shell.place / "serve.log"
-        words = ("serve", "--listen", "127.0.0.1:0", *self._options)
+        words = ("serve", "--listen", self._listen, *self._options)
         with self._log.open("wb") as log:
             self.process = self.shell.start(*words, stdout=subprocess.DEVNULL, stderr=log)
 

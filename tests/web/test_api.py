@@ -231,7 +231,7 @@ def test_a_task_lives_from_start_to_end_over_http(served: Served, api: Api) -> N
     waiting = api.wait(task)
     assert waiting["state"] == "waiting"
     call = waiting["asks"][0]
-    decision = {"tool_call_id": call["tool_call_id"], "approved": True}
+    decision = {"verb": "approve", "tool_call_id": call["tool_call_id"]}
     path = f"/tasks/{task}/resume"
     assert api.post(path, {"decisions": [decision]}, expect=422)["code"] == "usage"
     api.post(path, {"decisions": [decision | {"digest": call["digest"]}]})

@@ -5,10 +5,13 @@ Issue 18, points 2 and 3; A-R6, A-R85, D-R26.
 
 import contextlib
 import json
+import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from adjourn.core.ask import number_of_call
@@ -249,9 +252,6 @@ def test_snooze_hides_and_shows_again(served: Served, anna: Client) -> None:
 
 
 def test_an_uncertain_call_is_settled(served: Served, anna: Client) -> None:
-    import os
-    import signal
-
     task = served.shell.detached("sleep", "600")
     run = f"{task}.1"
     for pid in (served.shell.supervisor(run), served.shell.shim(run)):
@@ -393,3 +393,36 @@ def test_all_stores_of_a_user_are_one_inbox(tmp_path: Path) -> None:
         until(lambda: there.json("tasks")["tasks"][0]["state"] == "succeeded", what="it went on")
     assert here.end() == {}
     assert there.end() == {}
+
+
+def test_a_proxys_header_counts_only_on_a_socket_with_the_right_peer(tmp_path: Path) -> None:
+    place = tmp_path / "work"
+    place.mkdir()
+    shell = Shell(place)
+    shell.adjourn("run", "--", "true")
+    shell.adjourn("users", "add", "anna")
+    config = place / ".config" / "adjourn" / "config.toml"
+    path, near = str(tmp_path / "web.sock"), Served(shell)
+
+    def status(uid: int, *values: str, transport: httpx2.HTTPTransport | None = None) -> int:
+        """Ask for the inbox with these values of the header, while the proxy has this user id."""
+        config.write_text(f'[web]\nproxy_uid = {uid}\nproxy_header = "X-Forwarded-User"\n')
+        config.chmod(0o600)
+        headers = [("X-Forwarded-User", value) for value in values]
+        url = "http://localhost" if transport else near.url
+        with httpx2.Client(transport=transport, timeout=60) as client:
+            return client.get(url, headers=headers).status_code
+
+    def by_socket() -> httpx2.HTTPTransport:
+        return httpx2.HTTPTransport(uds=path)
+
+    own = os.getuid()
+    with Served(shell, "--public-url", "http://localhost", listen=f"unix:{path}"):
+        assert status(own, "anna", transport=by_socket()) == 200
+        assert status(own, "nobody", transport=by_socket()) == 303
+        assert status(own, "anna", "anna", transport=by_socket()) == 303
+        assert status(own, transport=by_socket()) == 303
+        assert status(own + 1, "anna", transport=by_socket()) == 303
+    with near:
+        assert status(own, "anna") == 303
+    assert shell.end() == {}

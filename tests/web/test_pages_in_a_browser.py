@@ -77,6 +77,12 @@ def decided(served: Served, ask: str) -> tuple[str, str | None, str | None]:
     return str(found.state), settled.by if settled else None, settled.level if settled else None
 
 
+def go(page: Page, path: str) -> None:
+    """Open a page, once the one before is whole: two navigations at once end each other."""
+    page.wait_for_load_state()
+    page.goto(path)
+
+
 def log_in(page: Page, served: Served, user: str) -> None:
     """Open a link as it was printed, and press the button."""
     page.goto(served.link(user))
@@ -105,9 +111,9 @@ def test_one_decides_and_the_other_sees_it_at_once(browser: Browser, served: Ser
         log_in(two, served, "ben")
         with Watched(browser, served.url) as three:
             log_in(three, served, "cleo")
-            three.goto(f"/asks/{first}")
+            go(three, f"/asks/{first}")
             expect(two.locator(f"#ask-{first}")).to_be_visible()
-            one.goto(f"/asks/{first}")
+            go(one, f"/asks/{first}")
             # A key that is held down decides nothing; pressed once, it does
             one.evaluate(
                 "document.body.dispatchEvent("
@@ -133,7 +139,7 @@ def test_one_decides_and_the_other_sees_it_at_once(browser: Browser, served: Ser
         two.wait_for_load_state()
         two.keyboard.press("?")
         expect(two.get_by_text("Approve this call, as it is shown.")).to_be_visible()
-        two.goto(f"/asks/{third}")
+        go(two, f"/asks/{third}")
         two.keyboard.press("r")
         two.keyboard.type("not so")
         two.get_by_role("button", name="Reject", exact=True).click()
@@ -151,7 +157,7 @@ def test_everything_can_be_done(
     asks = [approval(served, "true", f"{name} {number}") for number in range(3)]
     with Watched(browser, served.url, java_script_enabled=scripts, **settings) as page:
         link = served.link("anna")
-        page.goto("/")
+        go(page, "/")
         page.get_by_label("Link or code").fill(link)
         page.get_by_role("button", name="Log in", exact=True).click()
         page.locator("summary", has_text="Filter").click()
@@ -170,14 +176,14 @@ def test_everything_can_be_done(
         page.get_by_role("button", name="Approve it so").click()
         expect(page.get_by_role("status").first).to_contain_text("was approved by web:anna")
 
-        page.goto(f"/?q={name}")
+        go(page, f"/?q={name}")
         for box in page.get_by_role("checkbox").all():
             box.check()
         page.get_by_role("button", name="Reject…").click()
         page.get_by_label("Reason (optional)").fill("no more")
         page.get_by_role("button", name="Reject all 2").click()
         expect(page.get_by_role("status").first).to_contain_text("was rejected by web:anna")
-        page.goto("/settled")
+        go(page, "/settled")
         expect(page.get_by_text(f"{name} edited").first).to_be_visible()
     assert [decided(served, ask)[0] for ask in asks] == ["approved", "rejected", "rejected"]
 
@@ -200,7 +206,7 @@ def test_every_page_is_usable_by_everybody(browser: Browser, served: Served) -> 
         with Watched(browser, served.url, color_scheme=scheme, **NARROW) as page:
             log_in(page, served, "anna")
             for path in paths:
-                page.goto(path)
+                go(page, path)
                 width = page.evaluate("document.documentElement.scrollWidth")
                 assert width <= 360, f"{path} is {width} px wide"
                 small = page.evaluate(
@@ -234,7 +240,7 @@ def test_hostile_text_is_text(browser: Browser, served: Served) -> None:
     ask = approval(served, "true", *texts)
     with Watched(browser, served.url) as page:
         log_in(page, served, "anna")
-        page.goto(f"/asks/{ask}?full=1")
+        go(page, f"/asks/{ask}?full=1")
         text = page.locator("article .view").first.evaluate("each => each.textContent")
         for row in argv_lines(["true", *texts]):
             assert row in text
@@ -258,7 +264,7 @@ def test_a_decision_is_signed_with_a_passkey_and_verified_again(
     runs, void, plain = (approval(served, "touch", name) for name in ("signed", "void", "signed"))
     with Watched(browser, served.url) as page:
         log_in(page, served, "signer")
-        page.goto(f"/asks/{plain}")
+        go(page, f"/asks/{plain}")
         expect(page.get_by_text("It needs a signature")).to_be_visible()
         devices = page.context.new_cdp_session(page)
         devices.send("WebAuthn.enable")
@@ -275,19 +281,19 @@ def test_a_decision_is_signed_with_a_passkey_and_verified_again(
                 }
             },
         )
-        page.goto("/account")
+        go(page, "/account")
         page.get_by_role("button", name="Add a passkey").click()
         expect(page.get_by_text("for localhost, since")).to_be_visible()
 
         for ask in (runs, void):
-            page.goto(f"/asks/{ask}")
+            go(page, f"/asks/{ask}")
             page.get_by_role("button", name="Approve with passkey").click()
             told = "by passkey:signer" if ask == runs else "1 of 2 approvals (anna)"
             expect(page.get_by_role("status").first).to_contain_text(told)
         assert decided(served, runs) == ("approved", "passkey:signer", "L2")
 
         # The same passkey logs in
-        page.goto("/account")
+        go(page, "/account")
         page.get_by_role("button", name="Log out", exact=True).click()
         page.get_by_role("button", name="Log in with a passkey").click()
         expect(page.get_by_role("heading", name="Inbox")).to_be_visible()

@@ -82,7 +82,6 @@ GROUPS = {
         "notify",
         "config",
         "completion",
-        "demo",
     ),
     "Look after": ("worker", "serve", "mcp", "doctor", "store", "audit", "prune"),
 }

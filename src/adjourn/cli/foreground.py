@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import msgspec
 
+from adjourn.clarifications.log import SHOW_CALLS
 from adjourn.cli.screen import Screen
 from adjourn.cli.session import Session
 from adjourn.cli.terminal import print_exactly, print_warning
@@ -108,6 +109,8 @@ def run_to_the_end(session: Session, supervisor: Supervisor, task: Task) -> Task
     """
     if not supervisor.may_run(task):
         return task
+    if task.spec.is_driven and not session.wants_json and sys.stderr.isatty():
+        os.environ[SHOW_CALLS] = "1"
     screen = Screen(wants_json=session.wants_json, verbose=session.verbose)
     try:
         with naming(session, task), deferred_signals(restore_handlers=False) as signals:

@@ -98,6 +98,13 @@ class Session:
                 f"there is no store at {self.root} yet", way_out="adjourn run -- COMMAND"
             )
 
+    def require_named_store(self) -> None:
+        """Refuse to read a store that somebody names and that is not there: it may be misspelt."""
+        if (self.given_store or os.environ.get("ADJOURN_STORE")) and not self.has_store:
+            raise NotFound(
+                f"there is no store at {self.root}", way_out="adjourn inbox --everywhere"
+            )
+
     def open_decisions(self) -> Decisions:
         """Open an existing store for decisions.
 

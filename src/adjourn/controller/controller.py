@@ -1,6 +1,6 @@
 """The whole controller: the only place where a task changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from adjourn.core.kept_documents import CHANGES, CLARIFICATION, COPIES, NOT_MADE
 from adjourn.core.scene import AskedTogether, Scene
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
-from adjourn.ports.store import View
+from adjourn.ports.store import Change, View
 
 if TYPE_CHECKING:  # to resume a command is a hot path, and needs none of these (bench resume)
     from adjourn.controller.asks import Asks

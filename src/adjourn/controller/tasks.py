@@ -324,7 +324,7 @@ class Tasks:
             ask = self._decisions.find_ask(text)
             if not isinstance(ask, UncertainAsk):
                 raise Conflict(
-                    f"ask {ask.id} is about no uncertain call",
+                    f"ask {ask.id} is not about an uncertain call",
                     way_out=f"adjourn show {ask.task_id}",
                 )
             return ask.task_id, ask.call
@@ -336,7 +336,7 @@ class Tasks:
         number = name.removeprefix("tc_") if name.startswith("tc_") else ""
         if labelled is None and not (number.isascii() and number.isdigit()):
             raise NotFound(
-                f"no call is named {text}: a call is named TASK.tc_N, or as its agent names it",
+                f"no call {text}: write TASK.tc_N, or the agent's own name for it",
                 way_out="adjourn inbox",
             )
         return task.id, labelled.number if labelled else int(number)

@@ -202,6 +202,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     checkpoint_id: str | None
     session_id: str
     state: TaskState
+    # Of the newest run's process, once it has left
+    exit_code: int | msgspec.UnsetType = msgspec.UNSET
+    signal: int | msgspec.UnsetType = msgspec.UNSET
     pause_reason: ReasonDoc | msgspec.UnsetType = msgspec.UNSET
     paused_at: str | msgspec.UnsetType = msgspec.UNSET
     agent_message: str | msgspec.UnsetType | None = msgspec.UNSET
@@ -330,6 +333,8 @@ def manifest_of(scene: Scene, *, hint: str) -> Manifest:
         checkpoint_id=run.checkpoint_id if run else None,
         session_id=(run.session_ref if run else None) or task.session_id,
         state=task.state,
+        exit_code=msgspec.UNSET if run is None or run.exit_code is None else run.exit_code,
+        signal=msgspec.UNSET if run is None or run.signal is None else run.signal,
         waiting_on=scene.waiting_on,
         usage=UsageDoc(run=report.spent, task=report.task or report.spent)
         if report

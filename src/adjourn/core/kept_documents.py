@@ -35,7 +35,7 @@ class SentMessage(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class SettlingLink(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A link by which whoever has it may settle an ask, until a time. Its token is not kept."""
+    """A link whose holder may settle an ask, until a time. Its token is not kept."""
 
     hash: str  # of the token, SHA-256
     expires_at: int

@@ -45,6 +45,7 @@ class Outbox(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failures: int = 0
     not_before: Milliseconds = 0
     last_error: str | None = None
+    count_delivered: int = 0
     count_given_up: int = 0
     given_up: tuple[GivenUp, ...] = ()
 
@@ -86,7 +87,13 @@ class Outbox(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def delivered(self, place: int) -> Self:
         """Go on after an event that the receiver took."""
-        return msgspec.structs.replace(self.past(place), failures=0, not_before=0, last_error=None)
+        return msgspec.structs.replace(
+            self.past(place),
+            failures=0,
+            not_before=0,
+            last_error=None,
+            count_delivered=self.count_delivered + 1,
+        )
 
     def failed(self, place: int, *, task_id: str, now: Milliseconds, why: str) -> Self:
         """Park an event that the receiver did not take, or give it up.

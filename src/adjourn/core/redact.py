@@ -6,7 +6,7 @@ What is hashed, run, or shown to the person who decides stays whole.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar, assert_never, cast
 
 import msgspec
@@ -32,6 +32,7 @@ _RENDERED_MARK = (
 )
 _JSON_BEGINS, _JSON_ENDS = frozenset("{["), frozenset("}]")
 _PIECE, _OVERLAP = 1_000, 200
+_SHORT, _MOST_SHORT = 64, 4_096  # characters of a short text, and how many are remembered
 _MOST_QUANTIFIERS = 3
 
 _SECRETIVE = (
@@ -114,9 +115,21 @@ class Redactor:
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
         self._own = [_checked(pattern) for pattern in patterns]
+        # A document has the same short texts again and again: names of keys, states, kinds
+        self._short: dict[str, str] = {}
 
     def text(self, text: str) -> str:
         """Return a text without its secrets; one that is a JSON document is looked at as one."""
+        if len(text) > _SHORT:
+            return self._clean(text)
+        clean = self._short.get(text)
+        if clean is None:
+            if len(self._short) >= _MOST_SHORT:
+                self._short.clear()
+            clean = self._short[text] = self._clean(text)
+        return clean
+
+    def _clean(self, text: str) -> str:
         if text[:1] in _JSON_BEGINS and text[-1:] in _JSON_ENDS:
             text = self._json(text)
         small = text.lower()
@@ -286,6 +299,7 @@ class Redactor:
         return None if text is None else self.text(text)
 
 
+@lru_cache(maxsize=1024)
 def _is_secretive(name: str) -> bool:
     return _compiled(rf"(?i){_NAME}").fullmatch(name) is not None
 

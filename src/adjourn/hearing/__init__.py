@@ -20,7 +20,7 @@ from adjourn.wiring.notifications import Configured, configured
 __all__ = ["Hearing", "start_hearing"]
 
 _FIRST_REST, _LONGEST_REST = 1.0, 30.0  # seconds after a channel or a store did not answer
-_TURN = 5.0  # seconds between two looks whether somebody else still listens
+_TURN = 5.0  # seconds between two checks that somebody else still listens
 
 
 class Listener(Protocol):
@@ -95,7 +95,7 @@ class Hearing:
     def _only_listener(self, channel: Configured) -> HeldLock | None:
         """Return the right to listen, or None while another process of this user has it.
 
-        A bot has one queue of updates: whoever listens decides for all stores of the user.
+        A bot has one queue of updates: the listener decides for all stores of the user.
         """
         folder = private_directory(os.path.join(state_directory(os.environ), "hearing"))
         # Two tables may name the same bot, and one bot serves one listener

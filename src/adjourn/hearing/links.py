@@ -1,4 +1,4 @@
-"""Links in messages, by which whoever has one may settle an ask: once, and not for ever."""
+"""Links in messages, whose holder may settle an ask: once, and not for ever."""
 
 from hashlib import sha256
 from hmac import compare_digest
@@ -30,7 +30,7 @@ class FoundLink(msgspec.Struct, frozen=True, kw_only=True):
     ask: Ask
     scene: Scene
     by: Principal
-    why_no_approval: str | None  # why whoever has the link cannot approve it
+    why_no_approval: str | None  # why the holder of the link cannot approve it
 
 
 def find_link(controller: Controller, token: str) -> FoundLink:
@@ -76,7 +76,7 @@ def settle_by_link(
     text: str | None = None,
     choice: str | None = None,
 ) -> Ask:
-    """Record what whoever has a link decides. An approval names the bytes that were shown.
+    """Record what the holder of a link decides. An approval names the bytes that were shown.
 
     Every refusal of a link that leads to an ask is an event of its task.
     """

@@ -52,7 +52,7 @@ class Press(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PressResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a press, in words for whoever pressed."""
+    """What came of a press, in words for the person who pressed."""
 
     words: str
     is_recorded: bool = False
@@ -158,9 +158,9 @@ class Presses:
     # --- what is told -----------------------------------------------------------------------------
 
     def _settled_before(self, opened: _OpenedStore, ask: Ask, press: Press) -> PressResult:
-        """Say who was first, and see to it that the message which was pressed says it, too."""
+        """Say who was first, and change the message which was pressed so that it says it, too."""
         if press.handle:
-            # If its channel does not answer, whoever presses again will see it changed
+            # If its channel does not answer, the next press will see it changed
             with suppress(NotDelivered):
                 opened.messages.update(ask.id, ask.id, also=press.handle)
         by = ask.settlement.by if ask.settlement else ""
@@ -170,7 +170,7 @@ class Presses:
         return PressResult(words=self._told(words), is_recorded=by == press.principal)
 
     def _changed(self, opened: _OpenedStore, ask: Ask, press: Press) -> PressResult:
-        """Have what changed since it was shown be shown anew."""
+        """Show again what changed since it was shown."""
         with suppress(NotDelivered):
             opened.messages.show_anew(ask, stale=press.handle)
         return PressResult(

@@ -195,7 +195,7 @@ class TelegramListener:
             self._bot.call("sendMessage", {**where, **_as_code(result.words)})
 
     def _answer(self, query: _CallbackQuery, result: PressResult) -> None:
-        """Tell whoever pressed, and nobody else. It is decided already, so a failure is no loss."""
+        """Tell the person who pressed, and nobody else. It is decided, so a failure is no loss."""
         toast = {
             "callback_query_id": query.id,
             "text": fitting_toast(result.words, limit=_TOAST),

@@ -47,7 +47,7 @@ OURS = {
         name="ntfy",
         keys={
             "ntfy": "A table `[notify.ntfy]`: a topic of ntfy.",
-            "ntfy.topic": "The topic. Whoever may read it may decide, so it is a secret on a public"
+            "ntfy.topic": "The topic. Its readers may decide, so it is a secret on a public"
             " server.",
             "ntfy.url": "Your server. Without it, `https://ntfy.sh`.",
             "ntfy.token_file": "The file that holds an access token, if the server wants one.",

@@ -1,4 +1,4 @@
-"""Shows asks by ntfy, with buttons that call back: whoever may read the topic may decide."""
+"""Shows asks by ntfy, with buttons that call back: every reader of the topic may decide."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -11,6 +11,11 @@ from adjourn.core.errors import Misuse
 from adjourn.core.task import Spec
 from adjourn.ports.drive import Drive
 
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # starting is a hot path
+    from adjourn.core.agent.transcript import Message
+
 
 class AgentDriver(Protocol):
     """Runs one agent in one run. The process of the run is all its own.
@@ -81,6 +86,7 @@ class RunnerKind(msgspec.Struct, frozen=True, kw_only=True):
     config_table: str = ""  # which table of the user's config `options` gets
     limits: str = ""  # returns kept options with other limits, where a resume may change them
     session_check: str = ""  # checks that a session outside of the store can go on
+    transcript: str = ""  # reads the conversation from files of the agent's own
     doctor: str = ""  # returns what the installed program can do, or None without one
     exits: str = ""  # makes the Runner of ports/world that knows what its exits mean, if not ours
     # Whether its process only reads: whatever has an effect is started by adjourn
@@ -133,6 +139,11 @@ class RunnerKind(msgspec.Struct, frozen=True, kw_only=True):
     def check_session(self, spec: Spec, session: LeftSession) -> Iterator[SessionCheck]:
         """Say what a resume needs, and whether it is there. It changes nothing."""
         found: Iterator[SessionCheck] = load(self.session_check)(spec, session)
+        return found
+
+    def read_transcript(self, spec: Spec, session: LeftSession) -> "list[Message]":
+        """Return the conversation as its agent keeps it; nothing if nobody can read it."""
+        found: list[Message] = load(self.transcript)(spec, session) if self.transcript else []
         return found
 
     def diagnose(self, environment: Mapping[str, str], *, workspace: str) -> str | None:

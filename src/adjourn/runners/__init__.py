@@ -36,6 +36,7 @@ OURS = {
         driver="adjourn.runners.claude.driver:ClaudeDriver",
         options="adjourn.runners.claude.options:read_options",
         session_check="adjourn.runners.claude.check:check_session",
+        transcript="adjourn.runners.claude.check:read_transcript",
         doctor="adjourn.runners.claude.check:diagnose",
     ),
     "acp": RunnerKind(
@@ -52,6 +53,7 @@ OURS = {
         driver="adjourn.runners.codex.driver:CodexDriver",
         options="adjourn.runners.codex.options:read_options",
         session_check="adjourn.runners.codex.check:check_session",
+        transcript="adjourn.runners.codex.check:read_transcript",
         doctor="adjourn.runners.codex.check:diagnose",
     ),
 }

@@ -22,6 +22,7 @@ KEYS = (
     "principal",
     "person",
     "team",
+    "web",
     "webhook",
     "allowed_signers",
     "revoked_signers",

@@ -20,7 +20,7 @@ _NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 _SECRETS = ("secret", "secret_env", "secret_file")
 _LONGEST_NAME = 64
 _CHATS = ("telegram", "slack")  # where the platform says who pressed
-_BY_LINK = ("ntfy", "mail")  # where whoever has the link may decide
+_BY_LINK = ("ntfy", "mail")  # where the holder of the link may decide
 
 
 class Secret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -89,7 +89,7 @@ def rights_in(config: Config, by: Principal) -> Rights:
 def rights_of_user(config: Config, by: Principal, *, owner: int) -> Rights:
     """Return what a config lets somebody do who logs in to the web, or signs with a passkey.
 
-    A [[principal]] of that name says it. Where there is none, what `adjourn users add` was told.
+    A [[principal]] of that name decides; otherwise the scopes that `adjourn users add` was given.
     """
     for table in principals(config):
         if table.name == by.name:
@@ -117,7 +117,7 @@ def agent_scopes(config: Config, by: Principal) -> frozenset[Scope]:
 
 
 def _rights_of(config: Config, by: Principal) -> Rights:
-    # Whoever the allowed signers name is known by that, and who presses buttons by the approvers
+    # Signers are known by the allowed signers, and those who press buttons by the approvers
     rights = Rights(scopes=_DECIDES) if by.kind == "key" else NONE
     if by.kind in _PRESSING:
         rights = _rights_of_presser(config, by)

@@ -63,7 +63,7 @@ def find_user(name: str, owner: int | None = None) -> WebUser | None:
 
 
 def require_user(name: str) -> WebUser:
-    """Return the user of that name, or say that there is none."""
+    """Return the user of that name, or raise NotFound."""
     found = find_user(name)
     if found is None:
         raise NotFound(f"no user is called {name!r}", way_out="adjourn users list")
@@ -71,7 +71,7 @@ def require_user(name: str) -> WebUser:
 
 
 def change_users(change: Callable[[tuple[WebUser, ...]], tuple[WebUser, ...]]) -> None:
-    """Replace the users by what becomes of them; of two who change them one waits."""
+    """Replace the users by what `change` returns; of two who change them one waits."""
     os.makedirs(os.path.dirname(config_directory()), exist_ok=True)
     directory = private_directory(config_directory())
     with closing(hold_lock(os.path.join(directory, _LOCK))):
@@ -86,7 +86,7 @@ def is_user_name(name: str) -> bool:
 
 
 def add_user(name: str, scopes: tuple[Scope, ...], *, at: str) -> WebUser:
-    """Add a user, or raise Misuse where the name is none or is taken."""
+    """Add a user, or raise Misuse where the name is not valid or is taken."""
     if not is_user_name(name):
         raise Misuse(
             f"{name!r} is not a name: lower-case letters a to z, digits, `.`, `_` and `-`",
@@ -118,7 +118,7 @@ def remove_user(name: str) -> None:
 def change_passkeys(
     name: str, change: Callable[[tuple[Passkey, ...]], tuple[Passkey, ...]]
 ) -> None:
-    """Replace the passkeys of a user by what becomes of them."""
+    """Replace the passkeys of a user by what `change` returns."""
 
     def change_all(users: tuple[WebUser, ...]) -> tuple[WebUser, ...]:
         if all(user.name != name for user in users):

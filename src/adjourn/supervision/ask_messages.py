@@ -126,7 +126,7 @@ class AskMessages:
         """Note that a message shows an ask, if that is not known.
 
         A sender that is killed between sending and keeping the handle sends again, and leaves a
-        message behind that nobody would change. Its first press tells of it.
+        message behind that nobody would change. Its first press shows that.
         """
         sent = self._sent(ask.task_id, ask.id)
         if all(each.handle != handle for each in sent):

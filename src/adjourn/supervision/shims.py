@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from adjourn.clarifications.log import VERBOSE
+from adjourn.clarifications.log import SHOW_CALLS, VERBOSE
 from adjourn.controller.runs import Claimed
 from adjourn.core.call import Call
 from adjourn.core.task import Run
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # only workers have one, and starting a command is a hot path
 RUN_KEY = "ADJOURN_RUN_KEY"
 _OF_THE_AGENT = "ADJOURN_AGENT_"  # how the settings of the built-in agent begin
 _HANDED_DOWN = frozenset(
-    {VERBOSE, PAUSE_ON_APPROVAL, EXIT_CODES, "ADJOURN_CLAUDE", "ADJOURN_CODEX"}
+    {SHOW_CALLS, VERBOSE, PAUSE_ON_APPROVAL, EXIT_CODES, "ADJOURN_CLAUDE", "ADJOURN_CODEX"}
 )
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 _OWN = "adjourn"

@@ -40,7 +40,7 @@ def ask_message(
     """Lay out one ask for a messenger; `names` are what people call principals.
 
     Its first line is ours alone and names the ask, so that a reply to the message can be told from
-    its text. Nothing is cut: whoever has no room for it all offers no approval.
+    its text. Nothing is cut: a channel without room for it all offers no approval.
     """
     subject = f"{ask.kind.capitalize()} {ask.id}"
     if is_reminder and ask.is_open:
@@ -99,7 +99,7 @@ def plain_message(event_id: str, text: str, *, task_title: str, show: str) -> Me
 
 
 def _why_no_button(ask: Ask) -> str | None:
-    """Return why no button approves an ask, whoever presses it."""
+    """Return why no button approves an ask, for anybody."""
     if isinstance(ask, ApprovalAsk) and ask.terms.override:
         return "your policy says never, and a button does not override that"
     if isinstance(ask, ApprovalAsk) and ask.terms.signed:

@@ -13,7 +13,7 @@ from adjourn.core.text.when import span
 from adjourn.views.block import BLANK, Block, Code, Fields, Span, line, lines
 
 _MEANINGS = {
-    Action.AUTO: "it runs by itself",
+    Action.AUTO: "it runs without asking",
     Action.PROMPT: (
         "it needs a person's yes; without --pause-on-approval it runs, and the trail says that"
         " nobody was asked"

@@ -117,7 +117,7 @@ def _answer(ask: Ask, form: Form) -> str:
         return text
     choices = ask.choices if isinstance(ask, QuestionAsk) else ()
     if not (choice.isascii() and choice.isdigit() and int(choice) < len(choices)):
-        raise Misuse("that is none of the choices", way_out=f"adjourn show {ask.id}")
+        raise Misuse("that is not one of the choices", way_out=f"adjourn show {ask.id}")
     return choices[int(choice)]
 
 
@@ -150,7 +150,7 @@ def tell_refusal(
 
 
 def _go_on(controller: Controller, ask: Ask) -> Response:
-    """Lead on to the next open ask, which tells what became of this one."""
+    """Lead on to the next open ask, whose page says how this one was settled."""
     return RedirectResponse(path_after(controller, ask), 303)
 
 
@@ -167,14 +167,18 @@ async def _settle(request: Request) -> Response:
     try:
         verdict = Verdict(form.get("verdict"))
     except ValueError:
-        raise Misuse("say what became of it", way_out=f"adjourn show {visible(name)}") from None
+        raise Misuse(
+            "choose one of the three: it ran, it did not, or run it again",
+            way_out=f"adjourn show {visible(name)}",
+        ) from None
 
     def act(controller: Controller) -> Response:
         ask = find_ask(controller, name)
         require_open(ask)
         if not isinstance(ask, UncertainAsk):
             raise Conflict(
-                f"ask {ask.id} is about no uncertain call", way_out=f"adjourn show {ask.task_id}"
+                f"ask {ask.id} is not about an uncertain call",
+                way_out=f"adjourn show {ask.task_id}",
             )
         try:
             controller.tasks.settle(ask.task_id, ask.call, verdict, by=by)
@@ -218,7 +222,7 @@ async def _preview(request: Request) -> Response:
 
 
 async def _editor(request: Request, by: Principal, form: Form | None) -> Response:
-    """Show the arguments for editing, and once they are edited what would run. It records none."""
+    """Show the arguments for editing, and then what would run. It records nothing."""
     name, passkey_host = request.path_params["ask"], own_passkey_host(request)
 
     def show(controller: Controller) -> Response:

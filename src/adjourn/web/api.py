@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from hashlib import sha256
@@ -38,7 +39,6 @@ from adjourn.core.errors import (
 from adjourn.core.resumption import PLAIN, Resumption
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Spec, Task, number_of_run, run_id, task_of_run
-from adjourn.core.text.when import moment_of
 from adjourn.core.trail.events import Happened
 from adjourn.ports.store import View
 from adjourn.settings.config import wants_pauses
@@ -49,6 +49,7 @@ from adjourn.web.api_types import (
     Answer,
     AnyReply,
     Approve,
+    ApproveCall,
     AsksQuery,
     AuditQuery,
     EventsPage,
@@ -58,6 +59,7 @@ from adjourn.web.api_types import (
     OneAsk,
     OutputQuery,
     Reject,
+    RejectCall,
     Replies,
     Resume,
     Settle,
@@ -67,7 +69,7 @@ from adjourn.web.api_types import (
     TasksQuery,
     WorkerDoc,
 )
-from adjourn.web.operations import PREFIX, ApiCall, Operation, preferred_wait
+from adjourn.web.operations import PREFIX, ApiCall, Operation, given, preferred_wait
 from adjourn.web.problems import HttpRefusal, Settled
 from adjourn.web.site import Site
 from adjourn.web.who import principal_of
@@ -98,8 +100,6 @@ T = TypeVar("T")
 _LONGEST_WAIT = 300.0  # seconds
 _HEARTBEAT = 15.0
 _DIGITS = 15  # of a place
-_YEAR_10000 = 253_402_300_800_000  # milliseconds since 1970
-_LONGEST_KEY = 255
 _JSON = "application/json"
 _STATES = {
     Verb.APPROVE: AskState.APPROVED,
@@ -135,8 +135,8 @@ def _next_link(path: str, query: msgspec.Struct, cursor: object) -> dict[str, st
     """Return the header that leads to the page behind this one."""
     if cursor is None:
         return {}
-    given = {key: value for key, value in msgspec.to_builtins(query).items() if value is not None}
-    return {"Link": f'<{PREFIX}{path}?{urlencode(given | {"after": cursor})}>; rel="next"'}
+    words = urlencode(msgspec.to_builtins(query) | {"after": cursor})
+    return {"Link": f'<{PREFIX}{path}?{words}>; rel="next"'}
 
 
 # --- asks -----------------------------------------------------------------------------------------
@@ -148,9 +148,9 @@ async def list_asks(call: ApiCall[AsksQuery, None]) -> Response:
 
     def read(controller: Controller) -> tuple[InboxDoc, str | None]:
         decisions, limit = controller.decisions, query.limit
-        task = decisions.find_task(query.task).id if query.task else None
+        task, kind = _task_id(controller, query.task), given(query.kind)
         now = controller.now()
-        after = query.after
+        after = given(query.after)
         if after is not None and query.state == "settled":
             if not _is_place(after):
                 raise NotFound(f"no page begins after {after}", way_out=f"{PREFIX}/asks")
@@ -166,7 +166,7 @@ async def list_asks(call: ApiCall[AsksQuery, None]) -> Response:
                 asks = [
                     ask
                     for _, ask in placed
-                    if query.kind in {None, ask.kind} and task in {None, ask.task_id}
+                    if kind in {None, ask.kind} and task in {None, ask.task_id}
                 ]
                 document = InboxDoc(
                     count=view.count_open_asks(),
@@ -177,13 +177,13 @@ async def list_asks(call: ApiCall[AsksQuery, None]) -> Response:
                 return document, cursor
             if query.state == "snoozed":
                 asks = view.snoozed_asks(now=now, limit=limit)
-                asks = [each for each in asks if query.kind in {None, each.kind}]
+                asks = [each for each in asks if kind in {None, each.kind}]
                 asks = [each for each in asks if task in {None, each.task_id}]
             else:
                 asks = filtered_asks(
                     view,
                     now=now,
-                    kind=query.kind,
+                    kind=kind,
                     task=task,
                     requester=None,
                     limit=limit + 1,
@@ -228,6 +228,11 @@ async def show_ask(call: ApiCall[None, None]) -> Response:
     return json_response(call.site, document, headers={"ETag": tag})
 
 
+def _task_id(controller: Controller, name: str | msgspec.UnsetType) -> str | None:
+    """Return the task that a query names, if it names one."""
+    return None if isinstance(name, msgspec.UnsetType) else controller.decisions.find_task(name).id
+
+
 def _is_place(text: str) -> bool:
     """Return whether a text is a place of the trail."""
     return text.isascii() and text.isdigit() and len(text) <= _DIGITS
@@ -240,7 +245,7 @@ def _has_tag(header: str | None, tag: str) -> bool:
 
 async def reply(call: ApiCall[None, AnyReply]) -> Response:
     """Reply to an ask. The first reply wins; the same reply again gets the same receipt."""
-    given, if_match = call.body, call.request.headers.get("if-match")
+    wanted, if_match = call.body, call.request.headers.get("if-match")
 
     def record(controller: Controller) -> tuple[RecordedDoc, str]:
         ask = controller.decisions.find_ask(call.name())
@@ -254,7 +259,7 @@ async def reply(call: ApiCall[None, AnyReply]) -> Response:
                     way_out=f"GET {PREFIX}/asks/{ask.id}",
                     headers={"ETag": tag},
                 )
-        document = _recorded(controller, [_reply_to(ask, given)], by=call.by)
+        document = _recorded(controller, [_reply_to(ask, wanted)], by=call.by)
         return document, ask_tag(document.asks[0])
 
     document, tag = await call.site.call(record)
@@ -269,21 +274,21 @@ async def reply_to_several(call: ApiCall[None, Replies]) -> Response:
         if len(found) != len(call.body.replies):
             raise Conflict("one ask is named twice", way_out="reply to each ask once")
         replies: list[Reply] = []
-        for name, given in zip(found, call.body.replies, strict=True):
+        for name, wanted in zip(found, call.body.replies, strict=True):
             try:
-                replies.append(_reply_to(controller.decisions.find_ask(name), given))
+                replies.append(_reply_to(controller.decisions.find_ask(name), wanted))
             except NotFound:
                 if len(found) == 1:
                     raise
                 # `decide` says of each what is wrong with it
-                replies.append(Reply(ask_id=name, verb=_verb_of(given)))
+                replies.append(Reply(ask_id=name, verb=_verb_of(wanted)))
         return _recorded(controller, replies, by=call.by)
 
     return json_response(call.site, await call.site.call(record))
 
 
-def _verb_of(given: AnyReply) -> Verb:
-    match given:
+def _verb_of(wanted: AnyReply) -> Verb:
+    match wanted:
         case Approve():
             return Verb.APPROVE
         case Reject():
@@ -291,36 +296,36 @@ def _verb_of(given: AnyReply) -> Verb:
         case Answer():
             return Verb.ANSWER
         case _:
-            assert_never(given)
+            assert_never(wanted)
 
 
-def _reply_to(ask: Ask, given: AnyReply) -> Reply:
+def _reply_to(ask: Ask, wanted: AnyReply) -> Reply:
     """Return a reply that fits the kind of its ask. It depends on the state: else it conflicts."""
     match ask:
-        case ApprovalAsk() if isinstance(given, Approve):
-            edited = msgspec.json.encode(given.edited) if given.edited is not None else None
+        case ApprovalAsk() if isinstance(wanted, Approve):
+            edited = msgspec.json.encode(wanted.edited) if wanted.edited is not None else None
             return Reply(
                 ask_id=ask.id,
                 verb=Verb.APPROVE,
-                text=given.value,
-                digest=given.digest,
+                text=wanted.value,
+                digest=wanted.digest,
                 edited=edited,
-                comment=given.comment,
+                comment=wanted.comment,
             )
-        case ApprovalAsk() if isinstance(given, Reject):
-            return Reply(ask_id=ask.id, verb=Verb.REJECT, text=given.reason)
-        case QuestionAsk() if isinstance(given, Answer):
-            return Reply(ask_id=ask.id, verb=Verb.ANSWER, text=given.text)
+        case ApprovalAsk() if isinstance(wanted, Reject):
+            return Reply(ask_id=ask.id, verb=Verb.REJECT, text=wanted.reason)
+        case QuestionAsk() if isinstance(wanted, Answer):
+            return Reply(ask_id=ask.id, verb=Verb.ANSWER, text=wanted.text)
         case _:
             verb = "settle its call" if isinstance(ask, UncertainAsk) else "use another verb"
             raise Conflict(
-                f"ask {ask.id} is of the kind {ask.kind}: {_verb_of(given)} does not fit it",
+                f"{ask.id} is {ask.kind.noun}: `{_verb_of(wanted)}` cannot settle it",
                 way_out=f"{verb}: GET {PREFIX}/asks/{ask.id}",
             )
 
 
 def _recorded(controller: Controller, replies: list[Reply], *, by: Principal) -> RecordedDoc:
-    """Record replies, and tell in the trail of whoever may not."""
+    """Record replies, and record refusals in the trail."""
     decisions = controller.decisions
     try:
         return recorded_doc(decisions, decisions.decide(replies, by=by))
@@ -343,21 +348,22 @@ def _recorded(controller: Controller, replies: list[Reply], *, by: Principal) ->
         raise
 
 
-def _is_the_same(ask: Ask, given: Reply, *, by: Principal) -> bool:
+def _is_the_same(ask: Ask, wanted: Reply, *, by: Principal) -> bool:
     """Return whether somebody gave this very reply before: it was sent twice."""
     settled = ask.settlement
     return (
         settled is not None
         and settled.by == by.name
-        and settled.state is _STATES[given.verb]
-        and settled.reply == given.text
-        and given.edited is None
+        and settled.state is _STATES[wanted.verb]
+        and settled.reply == wanted.text
+        and wanted.edited is None
     )
 
 
 async def snooze(call: ApiCall[None, Snooze]) -> Response:
     """Hide an ask from the inbox until a moment; it expires when it would have expired."""
-    until = _moment(call.body.until) if call.body.until is not None else None
+    moment = call.body.until
+    until = int(moment.timestamp() * 1000) if moment is not None else None
 
     def record(controller: Controller) -> SnoozedDoc:
         ask = controller.decisions.find_ask(call.name())
@@ -370,22 +376,8 @@ async def snooze(call: ApiCall[None, Snooze]) -> Response:
     return json_response(call.site, await call.site.call(record))
 
 
-def _moment(text: str) -> int:
-    try:
-        if not text.endswith(("Z", "z")) and "+" not in text[10:] and "-" not in text[10:]:
-            raise ValueError(text)
-        moment = moment_of(text)
-    except ValueError:
-        raise Misuse(
-            f"{text} is not a moment with a zone", way_out='"until": "2027-01-31T09:00:00Z"'
-        ) from None
-    if not 0 <= moment < _YEAR_10000:
-        raise Misuse(f"{text} is too far away", way_out='"until": "2027-01-31T09:00:00Z"')
-    return moment
-
-
 async def settle(call: ApiCall[None, Settle]) -> Response:
-    """Say what became of a call that nobody saw end."""
+    """Record whether a call ran that nobody saw end."""
 
     def record(controller: Controller) -> Manifest:
         task_id, number = controller.tasks.find_call(call.name())
@@ -412,8 +404,8 @@ async def list_tasks(call: ApiCall[TasksQuery, None]) -> Response:
     query = call.query
 
     def read(controller: Controller) -> tuple[TasksDoc, str | None]:
-        before = controller.decisions.find_task(query.after).id if query.after else None
-        states = (query.state,) if query.state else ()
+        before, state = _task_id(controller, query.after), given(query.state)
+        states = (state,) if state else ()
         with controller.store.read() as view:
             found = view.tasks(states=states, limit=query.limit + 1, before=before)
             shown = found[: query.limit]
@@ -427,17 +419,21 @@ async def list_tasks(call: ApiCall[TasksQuery, None]) -> Response:
 
 async def start_task(call: ApiCall[None, StartTask]) -> Response:
     """Start a task. With an Idempotency-Key the same request again returns the same task."""
-    given, site = call.body, call.site
-    if (given.command is None) == (given.prompt is None):
+    wanted, site = call.body, call.site
+    if (wanted.command is msgspec.UNSET) == (wanted.prompt is msgspec.UNSET):
         raise Misuse(
             "a task is a command or a prompt, exactly one", way_out='{"command": ["make"]}'
         )
     key = call.request.headers.get("idempotency-key")
-    if key is not None and not (0 < len(key) <= _LONGEST_KEY and key.isprintable()):
-        raise Misuse("an Idempotency-Key has 1 to 255 characters", way_out="use a UUID")
+    if key is not None and not re.fullmatch(r"[!-~]{1,255}", key):
+        raise Misuse("an Idempotency-Key has 1 to 255 visible characters", way_out="use a UUID")
 
     def start(controller: Controller) -> tuple[Manifest, Task, bool]:
-        spec = _spec_of(given)
+        controller.decisions.authorise(call.by, "start")  # before anything is started for it
+        try:
+            spec = _spec_of(wanted)
+        except Misuse as error:  # a runner, a directory or an option that is not there
+            raise Conflict(error.sentence, way_out=error.way_out) from None
         name = f"key:{key}" if key else f"once:{os.urandom(16).hex()}"
         slot = slot_of(f"api:{call.by.name}", name, 1)
         with controller.store.read() as view:
@@ -466,17 +462,17 @@ async def start_task(call: ApiCall[None, StartTask]) -> Response:
     return json_response(site, document, status=201 if is_new else 200, headers=headers)
 
 
-def _spec_of(given: StartTask) -> Spec:
-    is_gated = given.pause_on_approval
-    if given.command is not None:
-        if not given.command[0]:
+def _spec_of(wanted: StartTask) -> Spec:
+    is_gated = wanted.pause_on_approval
+    if command := given(wanted.command):
+        if not command[0]:
             raise Misuse("command begins with the name of a program", way_out='["make", "deploy"]')
         is_gated = wants_pauses() if is_gated is None else is_gated
-        return spec_of(command_work(given.command), given.cwd, is_gated=is_gated)
-    if not find_kind(given.runner).driver:
-        raise Misuse(f"{given.runner} is no agent", way_out="runner: agent, claude or codex")
-    work = prompt_work(given.runner, given.prompt or "", given.options)
-    return spec_of(work, given.cwd, is_gated=True if is_gated is None else is_gated)
+        return spec_of(command_work(command), wanted.cwd, is_gated=is_gated)
+    if not find_kind(wanted.runner).driver:
+        raise Misuse(f"{wanted.runner} is no agent", way_out="runner: agent, claude or codex")
+    work = prompt_work(wanted.runner, given(wanted.prompt) or "", wanted.options)
+    return spec_of(work, wanted.cwd, is_gated=True if is_gated is None else is_gated)
 
 
 async def show_task(call: ApiCall[None, None]) -> Response:
@@ -544,14 +540,10 @@ async def resume_task(call: ApiCall[None, Resume | None]) -> Response:
 
     With decisions it is final: a pending call that is not named is rejected.
     """
-    given = call.body or Resume()
-    if given.decisions and given.prompt is not None:
+    wanted = call.body or Resume()
+    decisions, text = given(wanted.decisions) or (), given(wanted.prompt)
+    if decisions and text is not None:
         raise Misuse("a resume carries decisions or a prompt, not both", way_out="leave one out")
-    if any(each.approved and each.digest is None for each in given.decisions):
-        raise Misuse(
-            "an approval needs the digest that was shown with the call",
-            way_out=f"GET {PREFIX}/tasks/{call.name()}",
-        )
 
     def resume(controller: Controller) -> Manifest:
         task = _named_task(controller, call.name())
@@ -563,15 +555,17 @@ async def resume_task(call: ApiCall[None, Resume | None]) -> Response:
             asks = [ask for ask in view.open_asks_of(task.id) if isinstance(ask, ApprovalAsk)]
         digests = {
             ask.id: each.digest
-            for each in given.decisions
+            for each in decisions
             for ask in asks
-            if each.digest and each.tool_call_id in {ask.tool_call_id, ask.id}
+            if isinstance(each, ApproveCall) and each.tool_call_id in {ask.tool_call_id, ask.id}
         }
+        approved = [each for each in decisions if isinstance(each, ApproveCall)]
+        rejected = [each for each in decisions if isinstance(each, RejectCall)]
         decided = Resumption(
-            text=given.prompt,
-            approve=tuple(each.tool_call_id for each in given.decisions if each.approved),
-            reject=tuple(each.tool_call_id for each in given.decisions if not each.approved),
-            reason=given.reason,
+            text=text,
+            approve=tuple(each.tool_call_id for each in approved),
+            reject=tuple(each.tool_call_id for each in rejected),
+            reason=wanted.reason,
             digests=digests,
         )
         resumption = PLAIN if decided == PLAIN else decided
@@ -684,12 +678,12 @@ async def follow_events(call: ApiCall[EventsQuery, None]) -> Response:
     """
     site, query = call.site, call.query
     last = call.request.headers.get("last-event-id", "")
-    given = int(last) if _is_place(last) else query.after
+    place = int(last) if _is_place(last) else given(query.after)
 
     def begin(controller: Controller) -> tuple[int, str | None]:
-        task = controller.decisions.find_task(query.task).id if query.task else None
+        task = _task_id(controller, query.task)
         with controller.store.read() as view:
-            return view.trail_head()[0] if given is None else given, task
+            return view.trail_head()[0] if place is None else place, task
 
     after, task = await site.call(begin)
     stream = _stream(call, after, task)
@@ -725,7 +719,7 @@ async def read_audit(call: ApiCall[AuditQuery, None]) -> Response:
     query = call.query
 
     def read(controller: Controller) -> EventsPage:
-        task = controller.decisions.find_task(query.task).id if query.task else None
+        task = _task_id(controller, query.task)
         with controller.store.read() as view:
             rows = view.trail(after=query.after, limit=query.limit)
         kept = [row for row in rows if task is None or (row.event and row.event.task_id == task)]
@@ -822,7 +816,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         path="/calls/{id}/settle",
         name="settle",
-        summary="Say what became of an uncertain call",
+        summary="Record whether an uncertain call ran",
         run=settle,
         body=Settle,
         answer=Manifest,

@@ -1,5 +1,6 @@
 """What clients of the API send, and what they get beside the documents of `--output json`."""
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -17,6 +18,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Digest = Annotated[
     str, Meta(description="The digest that was shown with the call.", pattern="^[0-9a-f]{64}$")
 ]
+Cursor = Annotated[Name, Meta(description="The `next` of the page before.")]
 Limit = Annotated[int, Meta(ge=1, le=200)]
 Place = Annotated[int, Meta(description="A place of the trail.", ge=0, le=2**53)]
 
@@ -26,7 +28,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What stands behind the question mark."""
+    """What stands behind the question mark; what is left out is unset, and never null."""
 
 
 # --- replies --------------------------------------------------------------------------------------
@@ -91,12 +93,12 @@ class Snooze(Body, frozen=True, kw_only=True):
     """Hide an ask until a moment; without one it is shown again."""
 
     until: (
-        Annotated[str, Meta(description="RFC 3339, with Z or an offset.", max_length=40)] | None
+        Annotated[datetime, Meta(tz=True, description="RFC 3339, with Z or an offset.")] | None
     ) = None
 
 
 class Settle(Body, frozen=True, kw_only=True):
-    """What became of a call that nobody saw end."""
+    """Whether a call ran that nobody saw end."""
 
     verdict: Verdict
 
@@ -112,9 +114,11 @@ class StartTask(Body, frozen=True, kw_only=True):
             tuple[Annotated[str, Meta(max_length=_LONGEST)], ...],
             Meta(min_length=1, max_length=10_000),
         ]
-        | None
-    ) = None
-    prompt: Annotated[str, Meta(min_length=1, max_length=_LONGEST)] | None = None
+        | msgspec.UnsetType
+    ) = msgspec.UNSET
+    prompt: Annotated[str, Meta(min_length=1, max_length=_LONGEST)] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
     runner: Annotated[str, Meta(description="Who works on a prompt.", max_length=100)] = "agent"
     options: Annotated[
         tuple[Annotated[str, Meta(max_length=1000)], ...],
@@ -127,19 +131,27 @@ class StartTask(Body, frozen=True, kw_only=True):
     pause_on_approval: bool | None = None
 
 
-class CallDecision(Body, frozen=True, kw_only=True):
-    """What is decided of one pending call."""
+class ApproveCall(Body, frozen=True, kw_only=True, tag_field="verb", tag="approve"):
+    """Let a pending call run once: the one whose digest was shown."""
 
     tool_call_id: Name
-    approved: bool
-    digest: Digest | None = None
+    digest: Digest
+
+
+class RejectCall(Body, frozen=True, kw_only=True, tag_field="verb", tag="reject"):
+    """Keep a pending call from running."""
+
+    tool_call_id: Name
 
 
 class Resume(Body, frozen=True, kw_only=True):
     """What a resume carries: decisions or a prompt, or nothing."""
 
-    prompt: Text | None = None
-    decisions: Annotated[tuple[CallDecision, ...], Meta(max_length=200)] = ()
+    prompt: Text | msgspec.UnsetType = msgspec.UNSET
+    decisions: (
+        Annotated[tuple[ApproveCall | RejectCall, ...], Meta(min_length=1, max_length=200)]
+        | msgspec.UnsetType
+    ) = msgspec.UNSET
     reason: Text | None = None
 
 
@@ -150,17 +162,17 @@ class AsksQuery(Query, frozen=True, kw_only=True):
     """Which asks."""
 
     state: Literal["open", "snoozed", "settled"] = "open"
-    kind: Literal["approval", "question", "uncertain"] | None = None
-    task: Name | None = None
-    after: Annotated[Name, Meta(description="The `next` of the page before.")] | None = None
+    kind: Literal["approval", "question", "uncertain"] | msgspec.UnsetType = msgspec.UNSET
+    task: Name | msgspec.UnsetType = msgspec.UNSET
+    after: Cursor | msgspec.UnsetType = msgspec.UNSET
     limit: Limit = 50
 
 
 class TasksQuery(Query, frozen=True, kw_only=True):
     """Which tasks."""
 
-    state: TaskState | None = None
-    after: Annotated[Name, Meta(description="The `next` of the page before.")] | None = None
+    state: TaskState | msgspec.UnsetType = msgspec.UNSET
+    after: Cursor | msgspec.UnsetType = msgspec.UNSET
     limit: Limit = 50
 
 
@@ -174,15 +186,15 @@ class OutputQuery(Query, frozen=True, kw_only=True):
 class EventsQuery(Query, frozen=True, kw_only=True):
     """From where on; without a place, from now on."""
 
-    after: Place | None = None
-    task: Name | None = None
+    after: Place | msgspec.UnsetType = msgspec.UNSET
+    task: Name | msgspec.UnsetType = msgspec.UNSET
 
 
 class AuditQuery(Query, frozen=True, kw_only=True):
     """Which events of the trail."""
 
     after: Place = 0
-    task: Name | None = None
+    task: Name | msgspec.UnsetType = msgspec.UNSET
     limit: Annotated[int, Meta(ge=1, le=2000)] = 500
 
 

@@ -1,6 +1,6 @@
 """Makes the application of its routes: the API, the pages and MCP, behind one guard."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
@@ -30,11 +30,11 @@ def build_app(
     """Return the application. It follows the store while it runs, and others that pages show."""
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncGenerator[None, None]:
         del app
         for each in (site, *others):
             each.start()
-            with suppress(AdjournError):  # whoever asks is told
+            with suppress(AdjournError):  # the next request gets the error
                 await each.call(each.supervisors.adopt_left)
                 await each.call(each.metrics.begin)
         try:
@@ -48,7 +48,11 @@ def build_app(
     app = Starlette(
         routes=[Route("/healthz", _health, methods=["GET"]), *routes],
         middleware=[Middleware(Guard, address=site.address, log=log)],
-        exception_handlers={AdjournError: _tell_error, HTTPException: _tell_http_error},
+        exception_handlers={
+            AdjournError: _tell_error,
+            HTTPException: _tell_http_error,
+            Exception: _tell_defect,
+        },
         lifespan=lifespan,
     )
     app.state.site = site
@@ -80,6 +84,13 @@ async def _tell_error(request: Request, error: Exception) -> Response:
     from adjourn.web.pages import error_page
 
     return await error_page(request, error)
+
+
+async def _tell_defect(request: Request, error: Exception) -> Response:
+    """Tell of a mistake of ours, and nothing of what is inside; the log has it."""
+    del error
+    sentence = "the server failed: this is a defect in adjourn, and its log says more"
+    return await _tell_error(request, HttpRefusal(500, "defect", sentence))
 
 
 async def _tell_http_error(request: Request, error: Exception) -> Response:

@@ -17,7 +17,7 @@ class Form(msgspec.Struct, frozen=True):
     fields: tuple[tuple[str, str], ...]
 
     def get(self, name: str) -> str:
-        """Return the first value of a field, with plain line ends; empty if there is none."""
+        """Return the first value of a field, with plain line ends, or an empty text."""
         return next((_plain(value) for key, value in self.fields if key == name), "")
 
     def all(self, name: str) -> list[str]:
@@ -31,7 +31,7 @@ def _plain(value: str) -> str:
 
 
 async def read_form(request: Request) -> Form:
-    """Return what a form posted, or refuse what is no form. The guard has limited its size."""
+    """Return what a form posted, or refuse anything else. The guard has limited its size."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not kind and not await request.body():
         return Form(())

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -15,6 +16,7 @@ from adjourn.web.problems import HttpRefusal, problem_response
 from adjourn.web.site import Address
 
 LARGEST = 1024 * 1024  # bytes of a body
+_HEALTH = "/healthz"  # whoever checks it knows no name; it tells nobody anything
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 CSP = (
@@ -115,7 +117,8 @@ class Guard:
             return message
 
         try:
-            refuse_foreign(self._address, scope["method"], headers)
+            if scope["path"] != _HEALTH:
+                refuse_foreign(self._address, scope["method"], headers)
             length = headers.get("content-length", "0")
             if length.isascii() and length.isdigit() and int(length) > LARGEST:
                 raise too_large()
@@ -146,7 +149,7 @@ def log_entry(scope: Scope, *, status: int, sent: int, milliseconds: float) -> d
 
     Queries, headers and bodies are left out, and so is every path that no route has.
     """
-    state = scope.get("state") or {}
+    state: dict[str, Any] = scope.get("state") or {}
     return {
         "at": stamp(now()),
         "method": scope["method"],

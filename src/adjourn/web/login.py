@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute, Route
 from adjourn.core.ask import Principal
 from adjourn.core.text.when import stamp
 from adjourn.process.ancestry import enclosing_run
+from adjourn.settings.web_proxy import WebTable, read_web_table
 from adjourn.settings.web_sessions import (
     SESSION_LASTS,
     begin_session,
@@ -55,10 +56,26 @@ def principal_of_user(site: Site, name: str) -> Principal:
 
 
 def user_of(request: Request) -> WebUser | None:
-    """Return the user whose session the cookie names, while the session and the user last."""
+    """Return the user whose session the cookie names, while the session and the user last.
+
+    Or the one whom a trusted proxy names: on a unix socket, from a process of the proxy's user.
+    """
+    proxy = _trusted_proxy(request)
+    if proxy is not None:
+        named = request.headers.getlist(proxy.proxy_header)
+        return find_user(named[0]) if len(named) == 1 else None
     token = _cookie(request)
     session = find_session(token, now=now()) if token else None
     return find_user(session.user) if session else None
+
+
+def _trusted_proxy(request: Request) -> WebTable | None:
+    """Return the proxy at the other end of a request, if the config trusts it."""
+    peer = request.scope.get("adjourn.peer")
+    if peer is None or site_of(request).address.socket is None:
+        return None
+    table = read_web_table()
+    return table if table and table.proxy_uid == peer else None
 
 
 async def require_login(request: Request) -> Principal:
@@ -190,10 +207,10 @@ async def _log_out(request: Request) -> Response:
 async def _show_account(request: Request) -> Response:
     await require_login(request)
     user, token = user_of(request), _cookie(request)
-    if user is None or token is None:
+    if user is None:
         raise HttpRefusal(401, "login", "you are not logged in")
     why = why_no_passkeys(site_of(request).address)
-    this = find_session(token, now=now())
+    this = find_session(token, now=now()) if token else None
     sessions = [
         {"since": stamp(each.began_at), "how": each.how, "is_this": each == this}
         for each in sessions_of(user.name, now=now())

@@ -18,10 +18,11 @@ from adjourn.web.problems import PROBLEM, Problem
 
 Json = dict[str, Any]
 _REF = "#/components/schemas/{name}"
+_HEADERS = {"Idempotency-Key": {"type": "string", "pattern": "^[!-~]{1,255}$"}}
 _ERRORS = {
     400: "The body is not JSON.",
     401: "There is no token that counts.",
-    403: "Whoever holds the token may not do this; the sentence says why.",
+    403: "The holder of the token may not do this; the sentence says why.",
     404: "There is nothing of that name.",
     409: "Somebody was first, or it does not fit as things stand; or a name is not unique.",
     412: "The ask changed since it was read.",
@@ -43,12 +44,15 @@ def openapi_document() -> Json:
         if kind is not None
     ]
     schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=_REF)
+    # What a type cannot say: one of two keys, or not both
+    components["StartTask"]["oneOf"] = [{"required": ["command"]}, {"required": ["prompt"]}]
+    components["Resume"]["not"] = {"required": ["prompt", "decisions"]}
     by_type = dict(zip(map(_key, [*types, Problem]), schemas, strict=True))
     paths: Json = {}
     for each in OPERATIONS:
         path = paths.setdefault(f"{PREFIX}{each.path}", {})
         path[each.method.lower()] = _operation(each, by_type, components)
-    return {
+    document: Json = {
         "openapi": "3.1.0",
         "info": {
             "title": "adjourn",
@@ -69,6 +73,7 @@ def openapi_document() -> Json:
             },
         },
     }
+    return msgspec.json.decode(msgspec.json.encode(document), type=Json)  # as it is read
 
 
 def _key(kind: Any) -> str:
@@ -114,7 +119,7 @@ def _parameters(operation: Operation, schemas: dict[str, Json], components: Json
             "in": "header",
             "required": False,
             "description": meaning,
-            "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+            "schema": _HEADERS.get(name, {"type": "string"}),
         }
 
 

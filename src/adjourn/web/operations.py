@@ -20,6 +20,7 @@ from adjourn.web.who import require_principal
 PREFIX = "/api/v1"
 Q = TypeVar("Q")
 B = TypeVar("B")
+T = TypeVar("T")
 _JSON = "application/json"
 
 
@@ -59,14 +60,17 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
 def routes_of(operations: Sequence[Operation]) -> list[BaseRoute]:
     """Return the routes of a table of operations."""
+    by_path: dict[str, dict[str, Operation]] = {}
+    for each in operations:
+        by_path.setdefault(f"{PREFIX}{each.path}", {})[each.method] = each
     return [
-        Route(f"{PREFIX}{each.path}", _endpoint(each), methods=[each.method], name=each.name)
-        for each in operations
+        Route(path, _endpoint(methods), methods=list(methods)) for path, methods in by_path.items()
     ]
 
 
-def _endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(methods: dict[str, Operation]) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
+        operation = methods["GET" if request.method == "HEAD" else request.method]
         by = await require_principal(request)
         if any("\0" in value for value in (*request.path_params.values(), *request.query_params)):
             raise NotFound("no name has the character U+0000", way_out="/api/v1/openapi.json")
@@ -113,6 +117,11 @@ async def read_body(request: Request, operation: Operation) -> Body | None:
         raise HttpRefusal(400, "bad_json", f"the body is not JSON: {error}") from None
     body: Body = decoded
     return body
+
+
+def given(value: T | msgspec.UnsetType) -> T | None:
+    """Return what a query or a body has under a key, or None if it was left out."""
+    return None if isinstance(value, msgspec.UnsetType) else value
 
 
 def preferred_wait(request: Request) -> float | None:

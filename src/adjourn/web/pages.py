@@ -108,7 +108,7 @@ def page_routes() -> list[BaseRoute]:
 
 
 async def error_page(request: Request, error: AdjournError) -> Response:
-    """Return the page that tells of an error: what, why, and what helps."""
+    """Return the page for an error: what, why, and what helps."""
     headers = dict(error.headers) if isinstance(error, HttpRefusal) else {}
     status = status_of(error)
     if "Location" in headers:
@@ -195,7 +195,7 @@ async def _inbox(request: Request) -> Response:
 def _list_of(
     wanted: AskFilter, *, after: str | None, is_snoozed: bool, done: str | None
 ) -> Callable[[Controller], tuple[str | None, dict[str, Any]]]:
-    """Return what lists one page of a store's asks, and tells what became of one."""
+    """Return what lists one page of a store's asks, and says how one of them was settled."""
 
     def show(controller: Controller) -> tuple[str | None, dict[str, Any]]:
         now = controller.now()
@@ -263,7 +263,7 @@ def _row(view: View, ask: Ask, *, now: int) -> dict[str, str]:
 
 
 def _told(view: View, ask_id: str | None) -> str | None:
-    """Say what became of the ask that was just settled, as the store has it."""
+    """Say how the ask that was just settled stands in the store."""
     found = _existing(view, ask_id)
     if found is None:
         return None
@@ -621,7 +621,7 @@ async def _changes(sites: list[Site], places: list[int]) -> AsyncIterator[bytes]
     yield b"retry: 2000\n\n"
     async for reached, events in follow_all(sites, places, rest=20.0):
         told = [_change(each) for each in events if each.event.facts.get("ask")]
-        # The last of them says how far all stores were followed; where there is none, nothing does
+        # The last one says how far all stores were followed
         told.append(f"id: {reached}\n".encode() + (told.pop() if told else b": still here\n\n"))
         yield b"".join(told)
 

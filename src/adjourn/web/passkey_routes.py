@@ -193,7 +193,7 @@ def _json(document: object) -> Response:
 
 
 def _tells_problems(answer: Answer) -> Answer:
-    """Have a script told of errors as JSON: a person does not see these responses."""
+    """Send errors as JSON: a script reads these responses, not a person."""
 
     async def wrapped(request: Request) -> Response:
         try:

@@ -61,7 +61,7 @@ def read_listen(text: str) -> Listen:
     if text.startswith(_UNIX):
         if not (path := text.removeprefix(_UNIX)):
             raise Misuse("--listen unix: needs a path", way_out="adjourn serve --listen unix:PATH")
-        return Listen(path=os.path.abspath(path))
+        return Listen(path=path)
     try:
         parts = urlsplit(f"//{text}")
         host, port = parts.hostname, parts.port
@@ -179,11 +179,12 @@ def serve(
         ssl_certfile=tls[0] if tls else None,
         ssl_keyfile=tls[1] if tls else None,
     )
-    asyncio.run(_serve(site, config, listen, background, ready))
+    sites: list[Site] = [site, *app.state.others]
+    asyncio.run(_serve(sites, config, listen, background, ready))
 
 
 async def _serve(
-    site: Site,
+    sites: Sequence[Site],
     config: uvicorn.Config,
     listen: Listen,
     background: Sequence[Background],
@@ -199,8 +200,8 @@ async def _serve(
 
     def stop() -> None:
         server.should_exit = True
-        for each in (site, *config.app.state.others):  # type: ignore[union-attr]  # it is ours
-            each.stop()
+        for site in sites:
+            site.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
@@ -219,12 +220,14 @@ async def _serve(
 def _bind(listen: Listen) -> socket.socket:
     """Return a socket that listens, or say why it cannot."""
     if listen.path is None:
+        # asyncio sends small pieces at once only where the protocol is named: else 40 ms a response
+        protocol = socket.IPPROTO_TCP
         family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
         place: tuple[str, int] | str = (listen.host, listen.port)
     else:
-        family, place = socket.AF_UNIX, listen.path
+        protocol, family, place = 0, socket.AF_UNIX, listen.path
         _remove_dead_socket(listen.path)
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound = socket.socket(family, socket.SOCK_STREAM, protocol)
     try:
         if listen.path is None:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -238,7 +241,7 @@ def _bind(listen: Listen) -> socket.socket:
     except OSError as error:
         bound.close()
         raise Misuse(
-            f"cannot listen on {listen}: {error.strerror}",
+            f"cannot listen on {listen}: {error.strerror or error}",
             way_out="adjourn serve --listen 127.0.0.1:7374",
         ) from None
     bound.set_inheritable(False)

@@ -119,7 +119,7 @@ class Site:
     def _start_queued(self, events: Sequence[Happened]) -> None:
         """Have the tasks go on that somebody queued through a server: by a form, a button, a reply.
 
-        Whoever decides does not wait for the start.
+        The person who decides does not wait for the start.
         """
         queued = self.supervisors.queued_in(events)
         if queued:

@@ -11,7 +11,7 @@ from adjourn.core.trail.events import Happened
 from adjourn.mcp_server.launch import Launcher
 
 _MOST = 200  # queued tasks that are looked at when the server starts
-# Whoever decides through a server; a task that these queued goes on here
+# Events of decisions through a server; a task that these queued goes on here
 _QUEUES = frozenset({"task_queued", "task_resumed", "task_continued", "task_restarted"})
 _SURFACES = ("token:", "web:", "passkey:", "link:", "telegram:", "slack:")
 

@@ -35,7 +35,7 @@ from adjourn.system.machine import now
 _DECIDE_ELSEWHERE = (
     "decide from the terminal where you started the task, or sign the decision with --sign KEY"
 )
-_USERS = frozenset({"web", "passkey"})  # kinds of whoever has logged in to the web
+_USERS = frozenset({"web", "passkey"})  # kinds of users who have logged in to the web
 
 
 class FileAuthoriser:

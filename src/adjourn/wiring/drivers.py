@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 
-from adjourn.clarifications.log import VERBOSE
+from adjourn.clarifications.log import SHOW_CALLS, VERBOSE
 from adjourn.controller.controller import Controller
 from adjourn.core.agent.calls import CallResult, Held, Proposed
 from adjourn.core.ask import Ask, Question, QuestionAsk
@@ -62,8 +62,8 @@ class Driver:
         self.ask = partial(controller.asks.ask_for_agent, run_id)
         self.append = partial(controller.agents.append_messages, run_id)
         self._narrator: Narrator | None = None
-        if os.environ.get(VERBOSE):
-            # It reads the user's config, and few runs are verbose
+        if os.environ.get(VERBOSE) or os.environ.get(SHOW_CALLS):
+            # It reads the user's config, and most runs are watched by nobody
             from adjourn.wiring import verbose_drive
 
             self._narrator = verbose_drive.Narrator()
@@ -131,7 +131,7 @@ class Driver:
 
     def note_step(self, number: int) -> None:
         """Tell that the model has answered for the n-th time, if somebody wants to hear it."""
-        if self._narrator:
+        if self._narrator and os.environ.get(VERBOSE):
             self._narrator.tell_step(number)
 
     def wait_for_calls(self) -> list[Held]:

@@ -259,7 +259,7 @@ def config_signature() -> tuple[int, ...] | None:
 class NotifyProcess:
     """A process beside a worker that delivers, or one that listens (`--hear`) for what is pressed.
 
-    There is none while nobody wants to be told, or no notifier has buttons.
+    It does not run while nobody wants to be told, or no notifier has buttons.
     """
 
     def __init__(

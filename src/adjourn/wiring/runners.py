@@ -21,6 +21,11 @@ from adjourn.settings.config import exit_codes_setting, read_config
 from adjourn.supervision.workspace_notes import head_at_pause
 from adjourn.workspace.git import Head, head_of
 
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # starting is a hot path
+    from adjourn.core.agent.transcript import Message
+
 __all__ = ["DEFAULT_AGENT", "RunnerNames", "Work", "command_work", "find_kind", "prompt_work"]
 
 RUNNERS = Runners(names=RunnerNames(), command=COMMAND, agent=DEFAULT_AGENT)
@@ -143,18 +148,30 @@ def check_resumability(
         says = "it was not saved yet when the task was interrupted"
         return [SessionCheck(thing="session", fine=False, says=says), workspace]
 
-    session = LeftSession(
-        of=task.session_id,
-        ref=run.session_ref,
-        documents=partial(controller.documents.read_named, task.id),
-        environment=os.environ,
-        starts=starts,
-    )
+    session = _left_session(controller, task, run, starts=starts)
     return [
         *kind.check_session(task.spec, session),
         workspace,
         *_commit(head_at_pause(controller, task), head_of(task.spec.workspace)),
     ]
+
+
+def _left_session(
+    controller: Controller, task: Task, run: Run | None, *, starts: bool
+) -> LeftSession:
+    return LeftSession(
+        of=task.session_id,
+        ref=run.session_ref if run else None,
+        documents=partial(controller.documents.read_named, task.id),
+        environment=os.environ,
+        starts=starts,
+    )
+
+
+def read_transcript(controller: Controller, task: Task) -> "list[Message]":
+    """Return the conversation of an agent of others, as its own files or our copy have it."""
+    session = _left_session(controller, task, _last_run(controller, task), starts=False)
+    return find_kind(task.spec.runner).read_transcript(task.spec, session)
 
 
 def require_resumable(controller: Controller, task: Task) -> None:

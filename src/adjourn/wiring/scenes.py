@@ -26,7 +26,7 @@ from adjourn.supervision.workspace_notes import head_at_pause, note_changes, not
 from adjourn.views.block import CommandWriter
 from adjourn.views.task import resume_hint
 from adjourn.wiring import has_responses
-from adjourn.wiring.runners import check_resumability
+from adjourn.wiring.runners import check_resumability, read_transcript
 from adjourn.workspace.git import changed_since, head_of
 
 _MOST_PATHS = 50  # of a workspace
@@ -102,12 +102,16 @@ def resumability_of(
 
 
 def kept_transcript(controller: Controller, task: Task, *, shows_all: bool) -> list[Message]:
-    """Return the conversation of the built-in agent, without what it had before it was forked."""
+    """Return the conversation of an agent, without what the built-in one had before a fork.
+
+    That of Claude Code and Codex is read from their own files, or from the copy in the store.
+    """
     began = 0 if shows_all else controller.documents.read(task.id, BEGAN) or 0
     bodies = controller.agents.messages(task.id, after=began)
-    if not bodies:
+    messages = [decoded(body) for body in bodies] or read_transcript(controller, task)
+    if not messages:
         raise Conflict(f"task {task.id} has no conversation", way_out=f"adjourn logs {task.id}")
-    return [decoded(body) for body in bodies]
+    return messages
 
 
 def note_paused_items(controller: Controller, progress: Progress) -> list[Scene]:

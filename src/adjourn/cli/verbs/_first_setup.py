@@ -35,7 +35,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     files: dict[str, str]
     has_notifier: bool
-    needs_secret: bool  # of a webhook, and there is none yet
+    needs_secret: bool  # of a webhook that has no secret yet
 
 
 def set_up_here(session: Session) -> int:

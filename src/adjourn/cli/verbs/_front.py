@@ -15,6 +15,7 @@ _MOST = 8  # rows of each table
 @verb("_front")
 def command(session: Session) -> None:
     """Show what waits for a person and what runs; where nothing ever ran, how to begin."""
+    session.require_named_store()
     if not session.has_store:
         session.show(_beginning(session))
         return

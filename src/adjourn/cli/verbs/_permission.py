@@ -1,7 +1,7 @@
 """adjourn _permission: put what a person's own Claude Code session asks into their inbox.
 
 `adjourn setup claude --interactive` has Claude Code start it, before every call (PreToolUse) and
-beside its own permission prompt (PermissionRequest). Whoever answers first decides.
+beside its own permission prompt (PermissionRequest). The first answer decides.
 """
 
 import os

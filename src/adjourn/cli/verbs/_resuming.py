@@ -49,6 +49,7 @@ def resume_tasks(session: Session, task_ids: Iterable[str]) -> int:
     One that a worker has taken, or that still asks something, is printed as it stands.
     """
     codes: list[int] = []
+    flush()  # the decision is printed before the task's own output, also to a pipe
     with supervising(session) as (controller, supervisor):
         for task_id in task_ids:
             with controller.store.read() as view:

@@ -77,6 +77,7 @@ def command(session: Session, *, limit: int, after: str | None, **given: Unpack[
 
         print_inbox(session, limit=limit, snoozed=snoozed)
         return exits.COMPLETED
+    session.require_named_store()
     if not session.has_store:
         if session.wants_json:
             empty: dict[str, object] = {"count": 0, "snoozed": 0, "asks": [], "paused": []}

@@ -76,6 +76,8 @@ def command(
     name = "me"
     command = ["notify-send", "adjourn"]
     """  # noqa: D301 -- click keeps the lines of a paragraph that begins with a backspace
+    if not (check or is_test):
+        session.require_named_store()
     # A notification may be read anywhere, so its command names the store
     session.given_store = session.root
     if follow or hear:
@@ -90,10 +92,7 @@ def command(
             session.principal(controller.decisions), "notify --flush"
         )
         sent = {each.name: _sender(session, each).send_due(at_once=True) for each in notifiers}
-    documents = [
-        _document(session, each, sent.get(each.name), is_check=check and not sent)
-        for each in notifiers
-    ]
+    documents = [_document(session, each, is_check=check and not sent) for each in notifiers]
     if session.wants_json:
         session.print_document({"schema_version": 1, "notifiers": documents})
     elif documents:
@@ -170,9 +169,7 @@ def _stay(_number: int, _frame: FrameType | None) -> None:
     """Let a signal pass; unlike an ignored one, commands that are started here do not ignore it."""
 
 
-def _document(
-    session: Session, each: Configured, sent: Round | None, *, is_check: bool
-) -> NotifierDoc:
+def _document(session: Session, each: Configured, *, is_check: bool) -> NotifierDoc:
     box, waiting = None, 0
     if session.has_store and not is_check:
         waiting = _sender(session, each).count_waiting()
@@ -182,7 +179,7 @@ def _document(
         name=each.name,
         on=tuple(occasion for occasion in Occasion if occasion in each.on),
         to=each.way,
-        delivered=sent.delivered if sent else 0,
+        delivered=box.count_delivered if box else 0,
         waiting=waiting,
         given_up=box.count_given_up if box else 0,
         error=box.last_error if box else None,

@@ -13,11 +13,17 @@ from adjourn.core.ask import Principal
 from adjourn.core.errors import Conflict, UnreadableRow
 from adjourn.core.states import ENDED
 from adjourn.core.task import Task
+from adjourn.core.text.render import title
+from adjourn.core.text.when import ago
 from adjourn.process.supervisors import remove_dead
 from adjourn.system.files import run_directory, run_names
+from adjourn.system.machine import now
+from adjourn.views.block import Table
+from adjourn.views.call import GIST, short
 
 _DAY_MS = 86_400_000
 _PAGE = 500
+_SHOWN = 20  # tasks that a dry run names
 
 
 @verb("prune")
@@ -36,6 +42,7 @@ def command(session: Session, *, days: float, dry_run: bool) -> None:
 
     The digests of their history stay, so that the audit closes.
     """
+    session.require_named_store()
     old: list[Task] = []
     locks = 0
     if session.has_store:
@@ -58,6 +65,14 @@ def command(session: Session, *, days: float, dry_run: bool) -> None:
         return
     noun = "task" if len(old) == 1 else "tasks"
     session.print(f"{'Would forget' if dry_run else 'Forgot'} {len(old)} {noun}.")
+    if dry_run and old:
+        shown: list[tuple[str, ...]] = []
+        for task in old[:_SHOWN]:
+            ended, what = ago(task.updated_at, now=now()), title(task.spec, columns=GIST)
+            shown.append((short(task.id), task.state, ended, what))
+        session.show([Table(head=("TASK", "STATE", "ENDED", "WHAT"), rows=shown, state_column=1)])
+        if len(old) > _SHOWN:
+            session.print(f"… and {len(old) - _SHOWN:,} more")
     if locks:
         noun = "lock of a dead supervisor" if locks == 1 else "locks of dead supervisors"
         session.print(f"{'Would remove' if dry_run else 'Removed'} {locks} {noun}.")

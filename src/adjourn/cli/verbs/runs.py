@@ -6,13 +6,16 @@ from adjourn.cli.options import TASK_NAME, verb
 from adjourn.cli.session import Session
 from adjourn.core.agent.calls import Spent
 from adjourn.core.documents import RunDoc
-from adjourn.core.task import Run
+from adjourn.core.states import TaskState
+from adjourn.core.task import Run, RunState, Task
 from adjourn.core.text.render import prose
 from adjourn.core.text.when import ago, span
 from adjourn.core.trail.durations import run_ends, time_spent, time_words
 from adjourn.views.agent import usage_words
 from adjourn.views.block import Table
 from adjourn.wiring.json_documents import runs_doc
+
+_UNENDED = frozenset({RunState.WAITING, RunState.PAUSED})
 
 
 @verb("runs")
@@ -36,15 +39,26 @@ def command(session: Session, *, task: str) -> None:
         return
     moment = controller.now()
     head = ("RUN", "STATE", "STARTED", "TOOK", "EXIT", "RESUMABLE", "NOTE")
+    resumed = {run.resumed_from for run in runs}
     rows = [
-        _row(run, doc, ended=ends.get(run.number, moment), moment=moment)
+        _row(
+            run,
+            doc,
+            ended=ends.get(run.number, moment),
+            moment=moment,
+            task=found,
+            is_resumed=run.number in resumed,
+        )
         for run, doc in zip(runs, document.runs, strict=True)
     ]
     session.show([Table(head=head, rows=rows, state_column=1)])
     session.print(f"\nIn all: {time_words(time_spent(events), now=moment)}")
 
 
-def _row(run: Run, doc: RunDoc, *, ended: int, moment: int) -> tuple[str, ...]:
+def _row(
+    run: Run, doc: RunDoc, *, ended: int, moment: int, task: Task, is_resumed: bool
+) -> tuple[str, ...]:
+    """Return a run as a row; how one stands that is not the newest is a matter of the past."""
     ending = (
         f"signal {run.signal}"
         if run.signal
@@ -53,10 +67,14 @@ def _row(run: Run, doc: RunDoc, *, ended: int, moment: int) -> tuple[str, ...]:
         else str(run.exit_code)
     )
     took = span(ended - run.created_at)
-    can = "yes" if doc.resumable else "no"
+    is_newest = run.number == task.runs
+    can = "yes" if doc.resumable else "resumed" if is_resumed else "no" if is_newest else ""
+    # A canceled task has no run that waits
+    is_canceled = is_newest and task.state is TaskState.CANCELED and run.state in _UNENDED
+    state = RunState.CANCELED if is_canceled else run.state
     return (
         str(run.number),
-        run.state,
+        state,
         ago(run.created_at, now=moment),
         took,
         ending,

@@ -11,15 +11,13 @@ from adjourn.cli.options import verb
 from adjourn.cli.session import Session
 from adjourn.core.authority.scopes import Scope
 from adjourn.core.errors import AdjournError, Misuse, NotAllowed
-from adjourn.core.text.render import prose
 from adjourn.core.text.when import stamp
 from adjourn.process.ancestry import enclosing_run
 from adjourn.system.machine import now
 from adjourn.wiring import open_decisions
 from adjourn.wiring.all_stores import registered_stores
 
-if TYPE_CHECKING:  # one needs an optional package, and most servers hear nothing
-    from adjourn.hearing import Hearing
+if TYPE_CHECKING:  # it needs an optional package
     from adjourn.web.serve import Listen
 
 
@@ -31,7 +29,6 @@ class Given(TypedDict):
     tls_cert: str | None
     tls_key: str | None
     behind_proxy: bool
-    hear: bool
     everywhere: bool
 
 
@@ -46,11 +43,6 @@ class Given(TypedDict):
 @click.option("--public-url", metavar="URL", help="How browsers reach it: https://HOST.")
 @click.option("--tls-cert", metavar="FILE", help="The certificate, with --tls-key: serve HTTPS.")
 @click.option("--tls-key", metavar="FILE", help="The key of the certificate.")
-@click.option(
-    "--hear",
-    is_flag=True,
-    help="Also take what people press in the chats of your [[notify]] tables.",
-)
 @click.option("--behind-proxy", is_flag=True, help="A proxy in front of it has TLS.")
 @click.option("--everywhere", is_flag=True, help="The pages show all your stores, not only this.")
 def command(session: Session, **given: Unpack[Given]) -> int:
@@ -67,6 +59,7 @@ def command(session: Session, **given: Unpack[Given]) -> int:
     try:
         # Needs an optional package
         from adjourn.web.app import build_app
+        from adjourn.web.notify_helpers import NotifyHelpers
         from adjourn.web.routes import all_routes
         from adjourn.web.serve import address_of, read_listen, serve
         from adjourn.web.site import Site
@@ -99,39 +92,23 @@ def command(session: Session, **given: Unpack[Given]) -> int:
         if os.path.realpath(root) != os.path.realpath(session.root)
     ]
     app = build_app(site, routes=all_routes(site), others=others)
-    hearing = _start_hearing(session) if given["hear"] else None
-    try:
-        serve(
-            site,
-            app,
-            listen,
-            tls=tls,
-            is_behind_proxy=given["behind_proxy"],
-            ready=lambda bound: _tell_ready(session, address.public_url, bound),
-        )
-    finally:
-        if hearing:
-            hearing.close()
-    return 0
-
-
-def _start_hearing(session: Session) -> "Hearing":
-    """Take what people press in chats, in threads of this process."""
-    # Most servers do without
-    from adjourn.hearing import start_hearing
-
-    def log(event: str, **facts: object) -> None:
-        told = session.open_redactor().document(facts)
-        words = " ".join(f"{name}={prose(str(fact))}" for name, fact in told.items())
-        session.warn(f"adjourn: {event.replace('_', ' ')} {words}")
-
-    return start_hearing(
-        session.root, commands_for=session.commands_for, redactor=session.open_redactor(), log=log
+    serve(
+        site,
+        app,
+        listen,
+        tls=tls,
+        is_behind_proxy=given["behind_proxy"],
+        background=[
+            NotifyHelpers(root) for root in (session.root, *(each.root for each in others))
+        ],
+        ready=lambda bound: _tell_ready(session, address.public_url, bound),
     )
+    return 0
 
 
 def _tell_ready(session: Session, public_url: str, bound: "Listen") -> None:
     """Say where it is served, and to a terminal by which link a person logs in, once."""
+    # Only a server that has begun needs it
     from adjourn.settings.web_sessions import make_link, note_url
 
     if public_url.endswith(":0"):  # any port that was free
@@ -158,7 +135,8 @@ def _user_of(root: str) -> str:
 
 
 def _first_user() -> str:
-    """Return the user for whom the first link is: whoever runs the server, added if need be."""
+    """Return who gets the first link: the user of the server, added if need be."""
+    # Only at a terminal
     import getpass
 
     from adjourn.settings.web_users import add_user, find_user, is_user_name, read_users

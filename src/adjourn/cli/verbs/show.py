@@ -51,7 +51,7 @@ class TranscriptDoc(msgspec.Struct, frozen=True, kw_only=True):
 @click.argument("task", type=TASK_NAME, metavar="ID")
 @click.option("--full", is_flag=True, help="Cut nothing.")
 @click.option(
-    "--transcript", is_flag=True, help="Only print the conversation of the built-in agent."
+    "--transcript", is_flag=True, help="Only print the conversation: ours, Claude Code's, Codex's."
 )
 @click.option(
     "--resume-prompt",

@@ -48,6 +48,7 @@ def command(
 
         print_tasks(session, states=tuple(map(TaskState, states)), limit=limit)
         return
+    session.require_named_store()
     decisions = session.open_decisions() if session.has_store else None
     found: list[Task] = []
     names: dict[str, str] = {}  # what each is called in the table

@@ -172,7 +172,7 @@ def revoke(session: Session, *, name: str) -> None:
 
 
 def _require_admin(session: Session, verb: str) -> str:
-    """Refuse what is part of a run, and whoever has no admin scope; return who it is."""
+    """Refuse a process of a run and a caller without the admin scope; return who it is."""
     if enclosing_run():
         raise NotAllowed(
             f"{verb} is refused inside a run: what runs under adjourn may ask, never decide",

@@ -78,11 +78,11 @@ def remove(session: Session, *, name: str) -> None:
     if session.wants_json:
         session.print_document({"schema_version": 1, "removed": name})
     else:
-        session.print(f"Removed {name}. What a passkey of theirs signed does not start any more.")
+        session.print(f"Removed {name}. What their passkeys signed is not valid any more.")
 
 
 def _authorise(session: Session, verb_of: str) -> None:
-    """Refuse whoever is part of a run: it could let itself in."""
+    """Refuse what is part of a run: it could let itself in."""
     controller = session.open_controller() if session.has_store else None
     by = session.principal(controller.decisions if controller else None)
     refuse_inside(by, verb_of)

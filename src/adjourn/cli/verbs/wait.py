@@ -42,9 +42,7 @@ def command(session: Session, *, tasks: tuple[str, ...], timeout: float | None) 
     # Its supervisor may not have come to that yet
     documents = [session.write_manifest(scene) for scene in scenes]
     if session.wants_json:
-        session.print_document(
-            documents[0] if len(documents) == 1 else {"schema_version": 1, "tasks": documents}
-        )
+        session.print_document({"schema_version": 1, "tasks": documents})
     else:
         for number, scene in enumerate(scenes):
             blocks = standing(session, scene, now=controller.now())

@@ -66,7 +66,7 @@ KINDS = {
 # Kinds that are no person, whatever a config says
 _NOBODY = frozenset({"agent", "file"})
 
-# Whoever is one of these may be the holder of any token, too
+# Each of these may be the holder of any token, too
 _MAY_HOLD_TOKENS = frozenset({"uid", "db", "token", "agent", "link", "webhook"})
 
 # Their own name tells who they are; all others speak through a process of some user
@@ -244,7 +244,7 @@ def refuse_terms(
         requester in {by.name, by.through, *rights.also}
         or _is_the_same_user(rights, requester)
         or (requester.startswith(f"{AGENT}:") and not is_signer(by))
-        # A user or another token here may well be whoever holds the token that asked
+        # A user or another token here may well be the holder of the token that asked
         or (requester.startswith(f"{TOKEN}:") and by.kind in _MAY_HOLD_TOKENS)
     )
     if terms.not_requester and is_requester:

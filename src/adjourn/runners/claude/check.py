@@ -23,6 +23,11 @@ from adjourn.runners.claude.options import (
 )
 from adjourn.runners.installed import check_program, find_program, print_of, start_argv
 
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # a driver does without
+    from adjourn.core.agent.transcript import Message
+
 _INSTALL = "npm install -g @anthropic-ai/claude-code"
 _NOT_THERE = f"it is not there; {_INSTALL}, or name it with --option program=PATH"
 
@@ -61,6 +66,15 @@ def _look_at_session(kept: ClaudeMemory, left: LeftSession) -> tuple[bool, str]:
     if left.documents(SESSION):
         return True, f"{kept.session}: {what}, the copy in the store takes its place"
     return False, f"{kept.session}: {what}, and there is no copy of it"
+
+
+def read_transcript(spec: Spec, left: LeftSession) -> "list[Message]":
+    """Return the conversation of a task: from the session's file, or from its copy in the store."""
+    del spec
+    kept = memory_of(left.documents(DOCUMENT), session=left.of)
+    name = kept.session if kept else ""
+    paths = session.files_of(plain_ref(name), left.environment) if name else []
+    return session.messages_in(session.read(name, paths) or left.documents(SESSION) or b"")
 
 
 def find_claude(program: str, environment: Mapping[str, str], *, workspace: str) -> list[str]:

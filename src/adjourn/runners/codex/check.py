@@ -11,8 +11,19 @@ from adjourn.ports.runner import LeftSession
 from adjourn.runners.codex import program
 from adjourn.runners.codex.memory import DOCUMENT, SESSION, CodexMemory, memory_of
 from adjourn.runners.codex.options import PROGRAM, VARIABLE, CodexSetup, setup_of
-from adjourn.runners.codex.session import copy_of, is_whole, obstacle, provider_in
+from adjourn.runners.codex.session import (
+    copy_of,
+    is_whole,
+    messages_in,
+    obstacle,
+    provider_in,
+)
 from adjourn.runners.installed import check_program, print_of, start_argv
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # a driver does without
+    from adjourn.core.agent.transcript import Message
 
 _NAME = "codex"  # it begins the line in which the program prints its version
 _INSTALL = "npm install -g @openai/codex"
@@ -38,6 +49,15 @@ def check_session(spec: Spec, left: LeftSession) -> Iterator[SessionCheck]:
         find=lambda: _find_codex(setup, left.environment, workspace=spec.workspace),
         version=installed_version,
     )
+
+
+def read_transcript(spec: Spec, left: LeftSession) -> "list[Message]":
+    """Return the conversation of a task: from the thread's file, or from its copy in the store."""
+    memory = memory_of(left.documents(DOCUMENT), session=left.of)
+    copy = left.documents(SESSION)
+    path = os.path.join(program.home(left.environment), memory.place) if memory else ""
+    is_there = bool(path) and is_whole(path, copy=copy, prompt=spec.prompt or "")
+    return messages_in((copy_of(path) if is_there else None) or copy or b"")
 
 
 def _look_at_thread(memory: CodexMemory, left: LeftSession, *, prompt: str) -> tuple[bool, str]:

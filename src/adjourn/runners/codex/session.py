@@ -15,11 +15,17 @@ from adjourn.core.policy.locations import NOT_TOLD
 from adjourn.runners.codex.usage import CodexUsage
 from adjourn.system.files import private_directory, write_whole
 
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:  # a driver does without
+    from adjourn.core.agent.transcript import Message, ToolCall
+
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
 # All that Codex says of a call that it closed by itself; a command may print the same word among
 # others.
 _ABORTED = re.compile(r"(Wall time: [\d.]+ seconds\n)?aborted( by user( after [\d.]+ ?s)?)?")
+_ADDED = ("<environment_context>", "<user_instructions>", "<permissions")
 _SET_ASIDE = ".damaged"
 _NOT_THERE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 _BRIEF = 2_000
@@ -222,6 +228,70 @@ def _text(output: Any) -> str:
         if isinstance(output, str)
         else "".join(part.text for part in msgspec.convert(output or (), tuple[_Part, ...]))
     )
+
+
+def messages_in(content: bytes) -> "list[Message]":
+    """Return the conversation that a thread's file holds, without what Codex adds itself."""
+    # Only who wants to read it needs them: a driver does without
+    from adjourn.core.agent.transcript import Assistant, ToolResult, Usage, User
+
+    found: list[Message] = []
+    names: dict[str, str] = {}  # of tools, by their calls
+    is_answering = False  # all that follows an answer's first words is part of it
+    for row in content.splitlines():
+        try:
+            read = msgspec.json.decode(row, type=_RolloutLine)
+            if read.type == "token_usage_record":
+                last = found[-1] if found else None
+                if isinstance(last, Assistant):
+                    used = msgspec.convert(read.payload, _Used).usage
+                    usage = Usage(
+                        input=used.input_tokens,
+                        cached=used.cached_input_tokens,
+                        output=used.output_tokens,
+                    )
+                    found[-1] = msgspec.structs.replace(last, usage=usage)
+                is_answering = False
+            if read.type != "response_item":
+                continue
+            item = msgspec.convert(read.payload, _Item)
+        except msgspec.MsgspecError:
+            continue  # Codex itself passes over what it cannot read
+        if item.type in _OUTPUTS:
+            is_answering = False
+            name, told = names.get(item.call_id, ""), _text(item.output)
+            found.append(ToolResult(tool_call_id=item.call_id, name=name, text=told))
+        elif item.type in _CALLS or item.role == "assistant":
+            last = found[-1] if found and is_answering else None
+            answer = last if isinstance(last, Assistant) else Assistant()
+            if item.role == "assistant":
+                words = "".join(part.text for part in item.content or ())
+                text = "\n".join(filter(None, (answer.text, words)))
+                answer = msgspec.structs.replace(answer, text=text)
+            else:
+                call = _tool_call(item)
+                names[item.call_id] = call.name
+                answer = msgspec.structs.replace(answer, tool_calls=(*answer.tool_calls, call))
+            if isinstance(last, Assistant):
+                found.pop()
+            found.append(answer)
+            is_answering = True
+        elif item.role == "user":
+            is_answering = False
+            texts = [part.text for part in item.content or ()]
+            found += [User(text=text) for text in texts if not text.startswith(_ADDED)]
+    return found
+
+
+def _tool_call(item: _Item) -> "ToolCall":
+    from adjourn.core.agent.transcript import ToolCall  # a driver does without
+
+    given = str(item.arguments or item.input or "")
+    try:
+        arguments: dict[str, Any] | str = msgspec.json.decode(given, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        arguments = given
+    return ToolCall(id=item.call_id, name=item.name or item.type, arguments=arguments)
 
 
 # --- where it lies --------------------------------------------------------------------------------

@@ -796,7 +796,8 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- A policy is known by its digest, and never changes. An approver keeps the ids of decisions that came from outside.
+-- A policy is known by its digest, and never changes. An approver keeps the ids of decisions that came from outside, and a server how far it has
+-- read a chat.
 CREATE OR REPLACE FUNCTION adjourn.guard_shared_document() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -805,7 +806,8 @@ BEGIN
     END IF;
     IF NEW.name LIKE 'policy:%' AND NEW.name != 'policy:' || encode(sha256(NEW.body), 'hex')
         OR TG_OP = 'UPDATE' AND OLD.name != NEW.name
-        OR NOT adjourn.speaks_as('adjourn_worker') AND (NEW.name NOT LIKE 'webhook:%' OR TG_OP = 'UPDATE') THEN
+        OR NOT adjourn.speaks_as('adjourn_worker') AND (NEW.name NOT LIKE 'webhook:%' OR TG_OP = 'UPDATE')
+        AND NOT (NEW.name LIKE 'heard:%' AND adjourn.speaks_as('adjourn_server')) THEN
         PERFORM adjourn.refuse('%s may not change %s', session_user, NEW.name);
     END IF;
     RETURN NEW;
@@ -820,11 +822,12 @@ BEGIN
     IF adjourn.is_agent_only() THEN
         PERFORM adjourn.require_running(CASE TG_OP WHEN 'DELETE' THEN OLD.task ELSE NEW.task END);
         IF name NOT IN ('saved', 'clarification', 'checkpoint', 'response') AND name NOT LIKE 'editable:%'
-            AND NOT (TG_OP = 'INSERT' AND name LIKE 'why:%') THEN
+            AND NOT (TG_OP = 'INSERT' AND name SIMILAR TO '(why|copies):%') THEN
             PERFORM adjourn.refuse('%s may not touch %s', session_user, name);
         END IF;
     ELSIF NOT adjourn.speaks_as('adjourn_worker') AND name NOT SIMILAR TO '(original|signed|result):%' AND name != 'response'
-        AND NOT (TG_OP = 'INSERT' AND name LIKE 'why:%') THEN
+        AND NOT (TG_OP = 'INSERT' AND name SIMILAR TO '(why|copies):%')
+        AND NOT (name SIMILAR TO '(sent|links):%' AND adjourn.speaks_as('adjourn_server')) THEN
         PERFORM adjourn.refuse('%s may not touch %s', session_user, name);
     END IF;
     RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
