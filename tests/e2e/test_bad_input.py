@@ -180,7 +180,7 @@ def test_a_misspelt_verb_and_a_missing_word_are_told_in_one_sentence(shell: Shel
             "silence=long",
             "do it",
         ): "silence is a number, not long",
-        ("answer", "x"): "say which ask, and then the answer",
+        ("answer", "x"): "give the ask, then the answer",
     }.items():
         assert sentence in shell.adjourn(*words, expect=2).err
 
@@ -243,7 +243,7 @@ def shift(shell: Shell, *, years: int) -> None:
 def test_a_directory_that_is_gone_is_told(shell: Shell) -> None:
     for words in ("run -- true", "inbox"):
         told = shell.line(f"mkdir gone && cd gone && rmdir ../gone && adjourn {words}", expect=1)
-        assert "not there any more" in told.err
+        assert "does not exist any more" in told.err
 
 
 def test_a_nested_run_in_a_store_that_is_not_its_parents_is_no_defect(shell: Shell) -> None:

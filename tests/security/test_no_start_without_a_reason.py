@@ -173,7 +173,7 @@ def test_a_rule_that_lets_it_run_must_still_be_there(shell: Shell) -> None:
     shell.adjourn("answer", shell.inbox()[0]["id"], "yes")
     under(shell, '[[rule]]\ntool = "command"\nargs = ["ls", "**"]\naction = "auto"\n')
     ask = asked_again(shell, task)
-    assert "no rule lets it start" in ask["prompt"]
+    assert "no rule allows it" in ask["prompt"]
     shell.adjourn("approve", ask["id"])
     shell.adjourn("resume", task)
     assert (shell.place / "effect").exists()

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from adjourn.controller.controller import Controller
-from adjourn.core.ask import Principal, question_of
+from adjourn.core.ask import ApprovalAsk, Principal, question_of
 from adjourn.core.task import Spec
 from adjourn.wiring.controller import open_controller
 from tests.e2e.shell import Document, Shell
@@ -120,7 +120,9 @@ def _made(shell: Shell, make: Any, count: int) -> list[Document]:
         for task_id in [make(controller, by) for _ in range(count)]:
             with controller.store.read() as view:
                 ask = view.open_asks_of(task_id)[0]
-                digest = view.call(task_id, ask.call).digest if ask.kind == "approval" else None  # type: ignore[union-attr]
+                digest = None
+                if isinstance(ask, ApprovalAsk):
+                    digest = view.call(task_id, ask.call).digest
             found.append({"id": ask.id, "task": task_id, "digest": digest})
         return found
 

@@ -4,7 +4,7 @@ import os
 import sys
 
 VERBOSE = "ADJOURN_VERBOSE"
-# Set where a person watches an agent at a terminal: its driver tells of each call
+# Set where a person watches an agent at a terminal: its driver prints each call
 SHOW_CALLS = "ADJOURN_SHOW_CALLS"
 
 POLLING = "[CLARIFICATION] Polling briefly to keep cache warm..."

@@ -6,7 +6,7 @@ from adjourn.core.errors import Misuse
 from adjourn.ports.notifier import BadTable, read_keys
 from adjourn.settings.config import read_config
 
-_HOW = "see docs/how-to/web.md"
+_HOW = 'proxy_uid = 33 and proxy_header = "X-Forwarded-User" in [web] of config.toml'
 WEB_KEYS = {
     "proxy_uid": "The user id as which the proxy runs. Its header counts only on a unix socket"
     " (`serve --listen unix:PATH`) whose other end is a process of this user.",

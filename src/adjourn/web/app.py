@@ -87,7 +87,7 @@ async def _tell_error(request: Request, error: Exception) -> Response:
 
 
 async def _tell_defect(request: Request, error: Exception) -> Response:
-    """Tell of a mistake of ours, and nothing of what is inside; the log has it."""
+    """Report a defect without its details; the log has them."""
     del error
     sentence = "the server failed: this is a defect in adjourn, and its log says more"
     return await _tell_error(request, HttpRefusal(500, "defect", sentence))

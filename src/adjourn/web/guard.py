@@ -16,7 +16,7 @@ from adjourn.web.problems import HttpRefusal, problem_response
 from adjourn.web.site import Address
 
 LARGEST = 1024 * 1024  # bytes of a body
-_HEALTH = "/healthz"  # whoever checks it knows no name; it tells nobody anything
+_HEALTH = "/healthz"  # a health check knows no name, and the answer is no secret
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 CSP = (
