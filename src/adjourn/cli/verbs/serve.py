@@ -139,6 +139,7 @@ def _first_user() -> str:
     # Only at a terminal
     import getpass
 
+    # Only at a terminal
     from adjourn.settings.web_users import add_user, find_user, is_user_name, read_users
 
     try:
