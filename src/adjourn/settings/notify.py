@@ -168,7 +168,7 @@ def _tables(config: Config) -> list[dict[str, Any]]:
 
 
 def _as_table(content: object) -> dict[str, Any]:
-    """Return a table of the config; what is none is an empty one."""
+    """Return a table of the config; anything else is an empty one."""
     try:
         return msgspec.convert(content, dict[str, Any])
     except msgspec.ValidationError:
