@@ -19,7 +19,7 @@ from adjourn.hearing.presses import Press, Presses, PressResult
 from adjourn.ports.notifier import NotDelivered
 from adjourn.views.message import fitting_toast
 
-_LOOK = 1.0  # seconds between two checks for a stop, or for a lost connection
+_LOOK = 1.0  # seconds between two checks for a stop or a lost connection
 _LONGEST = 2_000  # characters of what one person is told
 _PRESS = re.compile(r"([art0-9]):([a-z0-9]{8,64}):([0-9a-f]{16})?")
 
