@@ -192,7 +192,7 @@ def expire_links(shell: Shell) -> None:
     """Have all links be over, past the program."""
     of = "name LIKE 'links:%'"
     ((body,),) = shell.sql(f"SELECT body FROM document WHERE {of}")  # noqa: S608 -- our own words
-    ((digest, name, _),) = msgspec.json.decode(bytes(body))
-    over = msgspec.json.encode([[digest, name, 1]]).hex()
+    ((digest, _),) = msgspec.json.decode(bytes(body))
+    over = msgspec.json.encode([[digest, 1]]).hex()
     bytes_of = f"X'{over}'" if shell.database is None else f"'\\x{over}'"
     shell.sql(f"UPDATE document SET body = {bytes_of} WHERE {of}")  # noqa: S608 -- our own words

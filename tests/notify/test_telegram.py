@@ -185,8 +185,7 @@ def test_four_eyes_say_who_is_missing_and_what_changed_is_shown_anew(
     assert decisions(shell, ask) == [("ask_approved", f"telegram:{BEN}")]
 
 
-def test_a_server_that_hears_takes_presses_too(shell: Shell, bot: TelegramServer) -> None:
-    """It has no worker beside it."""
+def test_a_server_takes_presses_too(shell: Shell, bot: TelegramServer) -> None:
     with_telegram(shell, bot, on='on = ["pause"]')
     ask = ask_approval(shell)
     shell.adjourn("notify", "--flush")

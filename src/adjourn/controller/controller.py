@@ -1,6 +1,6 @@
 """The whole controller: the only place where a task changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from adjourn.core.kept_documents import CHANGES, CLARIFICATION, COPIES, NOT_MADE
 from adjourn.core.scene import AskedTogether, Scene
 from adjourn.core.states import AskState, TaskState
 from adjourn.core.task import Task
-from adjourn.ports.store import View
+from adjourn.ports.store import Change, View
 
 if TYPE_CHECKING:  # to resume a command is a hot path, and needs none of these (bench resume)
     from adjourn.controller.asks import Asks
@@ -53,6 +53,11 @@ class Documents:
                 document.drop(tx.rows, task_id)
             else:
                 document.keep(tx.rows, task_id, value)
+
+    def keep_with(self, write: Callable[[Change], None]) -> None:
+        """Keep documents of the store, or several that belong together; it moves no task."""
+        with self._context.change() as tx:
+            write(tx.rows)
 
     def read_named(self, task_id: str, name: str) -> bytes | None:
         """Return what a driver keeps with its task under a name, if anything."""

@@ -38,7 +38,6 @@ class SettlingLink(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A link whose holder may settle an ask, until a time. Its token is not kept."""
 
     hash: str  # of the token, SHA-256
-    notifier: str  # whose message has it
     expires_at: int
 
 
@@ -176,7 +175,7 @@ SENT: TaskDocument[tuple[SentMessage, ...]] = TaskDocument(
     msgspec.json.encode,
     lambda body: msgspec.json.decode(body, type=tuple[SentMessage, ...]),
 )
-# And an ask's id: the links by which it may be settled
+# And a notifier's name, a colon and an ask's id: the links by which it may be settled
 LINKS: TaskDocument[tuple[SettlingLink, ...]] = TaskDocument(
     "links:",
     msgspec.json.encode,

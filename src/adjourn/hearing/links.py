@@ -10,6 +10,8 @@ from adjourn.core.ask import ApprovalAsk, Ask, Principal, QuestionAsk, Reply, Ve
 from adjourn.core.errors import Conflict, Misuse, NotAllowed, NotFound
 from adjourn.core.kept_documents import LINKS
 from adjourn.core.scene import Scene
+from adjourn.settings.config import read_config
+from adjourn.settings.notify import links_in
 
 _LONGEST = 512  # characters of a token
 _NO_LINK = "this link leads to nothing"
@@ -44,15 +46,20 @@ def find_link(controller: Controller, token: str) -> FoundLink:
             ask = view.ask(ask_id)
         except NotFound:
             raise NotFound(_NO_LINK, way_out="adjourn inbox") from None
-        kept = LINKS.of(ask.id).read(view, ask.task_id) or ()
+        kept = [
+            (name, each)
+            for name in links_in(read_config())
+            for each in LINKS.of(f"{name}:{ask.id}").read(view, ask.task_id) or ()
+        ]
     digest = sha256(secret.encode()).hexdigest()
-    link = next((each for each in kept if compare_digest(each.hash, digest)), None)
-    if link is None:
+    found = [(name, each) for name, each in kept if compare_digest(each.hash, digest)]
+    if not found:
         raise NotFound(_NO_LINK, way_out="adjourn inbox")
+    notifier, link = found[0]
     if controller.now() >= link.expires_at and ask.is_open:
         raise LinkExpired("this link has expired", way_out=f"adjourn show {ask.id}")
     through = controller.decisions.principal().name
-    by = Principal(name=f"link:{link.notifier}", through=through)
+    by = Principal(name=f"link:{notifier}", through=through)
     why_not = None
     if ask.is_open and isinstance(ask, ApprovalAsk):
         with controller.store.read() as view:

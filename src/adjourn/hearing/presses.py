@@ -64,6 +64,10 @@ class _OpenedStore(msgspec.Struct, frozen=True):
     messages: AskMessages
 
 
+def _note_nothing(_rows: Change) -> None:
+    """Write nothing."""
+
+
 class Presses:
     """Decides for one channel, in all stores of this user: an ask's id names its store."""
 
@@ -112,7 +116,7 @@ class Presses:
             return PressResult(words=_UNKNOWN, is_refused=True)
         opened, ask = found
         is_home = opened is self._opened.get(self._root)
-        note = heard if heard and is_home else (lambda _rows: None)
+        note: Callable[[Change], None] = heard if heard and is_home else _note_nothing
         decisions, by = opened.controller.decisions, self._principal(opened, press)
         try:
             with opened.controller.store.read() as view:
@@ -194,8 +198,7 @@ class Presses:
     def _note(self, heard: Callable[[Change], None] | None) -> None:
         if heard is None:
             return
-        with self.home.store.change() as rows:
-            heard(rows)
+        self.home.documents.keep_with(heard)
 
     def _principal(self, opened: _OpenedStore, press: Press) -> Principal:
         through = opened.controller.decisions.principal().name

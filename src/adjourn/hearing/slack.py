@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, runtime_checkable
 
+import msgspec
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackClientError
 from slack_sdk.socket_mode.builtin import SocketModeClient
@@ -100,13 +101,14 @@ class SlackListener:
 
     def _take(self, request: SocketModeRequest) -> dict[str, Any] | None:
         """Decide what a request says; a request of another form is nothing to us."""
-        payload = request.payload
         try:
+            # The package gives it no type
+            payload = msgspec.convert(vars(request)["payload"], dict[str, Any])
             if payload.get("type") == "block_actions":
                 self._take_press(payload)
             elif payload.get("type") == "view_submission":
                 self._take_words(payload)
-        except (KeyError, IndexError, TypeError, AttributeError):
+        except (KeyError, IndexError, TypeError, AttributeError, msgspec.ValidationError):
             self._log("hear_error", error="Slack sent what is not of its form")
         return None
 

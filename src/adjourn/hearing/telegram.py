@@ -100,11 +100,15 @@ class TelegramListener:
         if self._next is not None:
             parameters["offset"] = self._next
         found = self._bot.call("getUpdates", parameters, wait=wait)
+        try:
+            updates = msgspec.convert(found, list[dict[str, Any]])
+        except msgspec.ValidationError:
+            raise NotDelivered("getUpdates: it answered no list of updates") from None
         count = 0
-        for each in found if isinstance(found, list) else []:
+        for each in updates:
             if not goes_on():
                 break
-            number = each.get("update_id") if isinstance(each, dict) else None
+            number = each.get("update_id")
             if not isinstance(number, int) or (self._next is not None and number < self._next):
                 continue
             try:

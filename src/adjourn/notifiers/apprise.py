@@ -28,7 +28,7 @@ def prepare(values: Mapping[str, Any], settings: NotifierSettings) -> PreparedNo
     """Return the notifier that a table describes. Its URLs hold secrets, and are not shown."""
     del settings
     logging.getLogger("apprise").setLevel(logging.CRITICAL)  # its words may hold a URL
-    told = apprise.Apprise()
+    told: Any = apprise.Apprise()  # it has types in part
     for number, url in enumerate(read_keys(values, _AppriseKeys).apprise, start=1):
         if not told.add(url):
             raise BadTable(f"`apprise`: apprise does not know URL number {number}")
@@ -43,7 +43,7 @@ def prepare(values: Mapping[str, Any], settings: NotifierSettings) -> PreparedNo
 class AppriseNotifier:
     """Hands the text of a notice to apprise, as plain text: nothing of it is parsed."""
 
-    def __init__(self, told: "apprise.Apprise") -> None:
+    def __init__(self, told: Any) -> None:
         self._told = told
 
     def send(self, notice_id: str, body: bytes, *, at: int) -> None:

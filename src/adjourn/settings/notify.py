@@ -142,14 +142,12 @@ def approvers_in(config: Config) -> dict[str, str]:
     found: dict[str, str] = {}
     for table in _tables(config):
         for kind in _CHATS:
-            chat = table.get(kind)
-            approvers = chat.get("approvers") if isinstance(chat, dict) else None
-            if isinstance(approvers, dict):
-                found |= {
-                    f"{kind}:{each}": name
-                    for each, name in approvers.items()
-                    if isinstance(name, str) and name
-                }
+            approvers = _as_table(_as_table(table.get(kind)).get("approvers"))
+            found |= {
+                f"{kind}:{each}": name
+                for each, name in approvers.items()
+                if isinstance(name, str) and name
+            }
     return found
 
 
@@ -158,12 +156,20 @@ def links_in(config: Config) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for table in _tables(config):
         for kind in _BY_LINK:
-            keys = table.get(kind)
-            if isinstance(keys, dict):
-                person = keys.get("person")
-                found[str(table.get("name") or kind)] = person if isinstance(person, str) else None
+            if kind in table:
+                person = _as_table(table[kind]).get("person")
+                is_named = isinstance(person, str) and person
+                found[str(table.get("name") or kind)] = person if is_named else None
     return found
 
 
 def _tables(config: Config) -> list[dict[str, Any]]:
-    return [table for table in config.tables("notify") if isinstance(table, dict)]
+    return [_as_table(table) for table in config.tables("notify")]
+
+
+def _as_table(content: object) -> dict[str, Any]:
+    """Return a table of the config; anything else is an empty one."""
+    try:
+        return msgspec.convert(content, dict[str, Any])
+    except msgspec.ValidationError:
+        return {}

@@ -206,12 +206,11 @@ class AskMessages:
     # --- what is kept -----------------------------------------------------------------------------
 
     def _sent(self, task_id: str, ask_id: str) -> tuple[SentMessage, ...]:
-        with self._controller.store.read() as view:
-            return SENT.of(f"{self._name}:{ask_id}").read(view, task_id) or ()
+        document = SENT.of(f"{self._name}:{ask_id}")
+        return self._controller.documents.read(task_id, document) or ()
 
     def _keep(self, ask: Ask, sent: tuple[SentMessage, ...]) -> None:
-        with self._controller.store.change() as rows:
-            SENT.of(f"{self._name}:{ask.id}").keep(rows, ask.task_id, sent)
+        self._controller.documents.keep(ask.task_id, SENT.of(f"{self._name}:{ask.id}"), sent)
 
     def _new_link(self, ask: Ask) -> str:
         """Return a link that settles an ask; only the hash of its token is kept."""
@@ -219,11 +218,9 @@ class AskMessages:
         now = self._clock()
         link = SettlingLink(
             hash=sha256(token.encode()).hexdigest(),
-            notifier=self._name,
             expires_at=expiry_of(ask) or now + _LIFETIME,
         )
-        document = LINKS.of(ask.id)
-        with self._controller.store.change() as rows:
-            earlier = document.read(rows, ask.task_id) or ()
-            document.keep(rows, ask.task_id, (*earlier, link)[-_MOST_LINKS:])
+        document = LINKS.of(f"{self._name}:{ask.id}")
+        earlier = self._controller.documents.read(ask.task_id, document) or ()
+        self._controller.documents.keep(ask.task_id, document, (*earlier, link)[-_MOST_LINKS:])
         return f"{self._public_url}/d/{ask.id}.{token}"
