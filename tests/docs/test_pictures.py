@@ -8,6 +8,7 @@ from docs.draw import PICTURES, SCENES, draw, played, shown_in
 from tests.programs import program
 
 LOOSE = (
+    (re.compile(r"\bsha256[ :][0-9a-f]{8,}"), "sha256 <digest>"),  # some look like an id
     (re.compile(r"\b(?:[a-z2-7]{8}|[a-z2-7]{26})\b"), "<id>"),
     (re.compile(r"\b[0-9a-f]{8,}\b"), "<digest>"),
     (re.compile(r"\b\d+(?:\.\d+)?s\b"), "<span>"),
