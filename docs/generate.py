@@ -78,6 +78,7 @@ from adjourn.settings.principals import FILE_KEYS, PRINCIPAL_KEYS, WEBHOOK_KEYS
 from adjourn.settings.web_proxy import WEB_KEYS
 from adjourn.views.notice import OCCASIONS, Notice, Occasion
 from adjourn.views.paused import PausedDoc
+from adjourn.views.screen_keys import SCREEN_KEYS
 from adjourn.web.openapi import openapi_document
 
 DOCS = Path(__file__).resolve().parent
@@ -96,6 +97,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     wanted = {REFERENCE / name: text for name, text in pages().items()}
     wanted[DOCS / "architecture.md"] = architecture()
+    wanted[DOCS / "how-to" / "tui.md"] = keys_of_tui()
     wanted[MANUAL] = man_page()
     old = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     for path in old:
@@ -235,6 +237,21 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _code(text: str) -> str:
     return f"`{text}`"
+
+
+# --- the keys of the TUI --------------------------------------------------------------------------
+
+
+def keys_of_tui() -> str:
+    """Return the page of the TUI with the table of its keys."""
+    page = DOCS / "how-to" / "tui.md"
+    rows = [
+        (" ".join(f"`{key}`" for key in each.keys), f"`{each.action}`", each.sentence)
+        for each in SCREEN_KEYS
+    ]
+    block = f"<!-- keys -->\n{_table(('key', 'action', 'does'), rows)}\n<!-- /keys -->"
+    text = page.read_text()
+    return re.sub(r"<!-- keys -->.*?<!-- /keys -->", lambda _: block, text, flags=re.DOTALL)
 
 
 # --- the architecture -----------------------------------------------------------------------------
@@ -1324,6 +1341,11 @@ AGENT_KEYS = {
 }
 
 
+TUI_KEYS = {
+    "theme": "A theme of Textual. Without it, `ansi-dark`: the colours of the terminal.",
+    "list": "How many percent of the width the list takes, from 20 to 80. Without it, 40.",
+    "keys": 'Other keys for some actions, a table: `{ approve = "y" }`.',
+}
 ACP_KEYS = {
     "command": 'What starts it, word by word: `["opencode", "acp"]`.',
     "env": "Variables that it gets, a table; `${NAME}` is taken from the environment when it is used.",
@@ -1375,6 +1397,9 @@ def _config() -> Iterator[str]:
         "A task keeps what it began with. An unknown key is an error."
     )
     yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in ACP_KEYS.items()])
+    yield "## `[tui]`"
+    yield "How the [TUI](../how-to/tui.md) looks. An unknown key is an error."
+    yield _table(("key", "meaning"), [(_code(key), meaning) for key, meaning in TUI_KEYS.items()])
     yield "## `[[notify]]`"
     yield "One table for each who is [to be told](../how-to/notifications.md). An unknown key is an error."
     first = {"on": COMMON_KEYS["on"]}

@@ -91,7 +91,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 AS_OTHERS = {"settle": "cancel", "decide": "approve", "fork": "run"}
 # They need a database, a host, or go on until somebody ends them
 ELSEWHERE = {"store roles", "watch", "mcp", "setup"}
-ALWAYS_TEXT = {"demo", "completion"}
+ALWAYS_TEXT = {"demo", "completion", "tui"}
 
 
 def test_every_verb_has_its_document() -> None:

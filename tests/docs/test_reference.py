@@ -130,3 +130,9 @@ def leads_somewhere(page: Path, target: str) -> bool:
     return anchor in {
         re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
     }
+
+
+def test_the_page_of_the_tui_has_the_table_of_its_keys() -> None:
+    page = (DOCS / "how-to" / "tui.md").read_text()
+    assert page == generate.keys_of_tui(), "run docs/generate.py --write"
+    assert "`ctrl+c`" in page

@@ -27,6 +27,7 @@ HOMES = {
     "pydantic-ai": ({"pydantic_ai"}, ["pydantic_ai", "runners/agent/model"]),
     "mcp": ({"mcp", "mcp_types"}, ["runners/agent/tools/mcp"]),
     "postgres": ({"psycopg", "absurdctl"}, ["stores/postgres"]),
+    "tui": ({"textual", "rich"}, ["tui"]),
     "web": ({"starlette", "uvicorn", "jinja2", "markupsafe"}, ["mcp_server/http", "web"]),
     "passkeys": ({"webauthn", "cryptography"}, ["passkeys"]),
 }

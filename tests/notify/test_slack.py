@@ -108,5 +108,5 @@ def test_apprise_tells_and_its_urls_are_secret(shell: Shell) -> None:
         assert done["tests"][0]["error"] == "apprise could not tell all of its services"
         write_config(shell, '[[notify]]\napprise = ["nothing-known://hush"]\n')
         refused = shell.adjourn("notify", "--check", expect=2)
-        assert "URL number 1 is none that apprise knows" in refused.err
+        assert "apprise does not know URL number 1" in refused.err
         assert "hush" not in refused.err

@@ -32,6 +32,7 @@ VERBS = {
     "execute": "Execute a plan: its tasks one at a time, each after those that it needs.",
     "plan": "Show the state of a plan.",
     "inbox": "List what waits for a person.",
+    "tui": "Open the inbox in the whole terminal.",
     "approve": "Approve calls.",
     "reject": "Reject calls.",
     "answer": "Answer a question.",

@@ -18,7 +18,7 @@ from adjourn.hearing.presses import Press, Presses, PressResult
 from adjourn.ports.notifier import NotDelivered
 from adjourn.views.message import fitting_toast
 
-_LOOK = 1.0  # seconds between two looks whether to stop, or whether the connection is gone
+_LOOK = 1.0  # seconds between two checks for a stop or a lost connection
 _LONGEST = 2_000  # characters of what one person is told
 _PRESS = re.compile(r"([art0-9]):([a-z0-9]{8,64}):([0-9a-f]{16})?")
 
@@ -167,7 +167,7 @@ class SlackListener:
         self._tell(user, self._presses.take(press))
 
     def _tell(self, user: str, result: PressResult) -> None:
-        """Tell whoever pressed, and nobody else. It is decided already, so a failure is no loss."""
+        """Tell the person who pressed, and nobody else. It is decided, so a failure is no loss."""
         part = {"type": "text", "text": fitting_toast(result.words, limit=_LONGEST)}
         block = {"type": "rich_text_section", "elements": [part]}
         told = {

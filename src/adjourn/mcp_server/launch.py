@@ -1,6 +1,7 @@
 """Starts the supervisors of tasks that a server starts: each in its own session, outlives us."""
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -36,6 +37,11 @@ class Launch:
     def drop(self) -> None:
         """Have it leave: there is nothing to run."""
         self._tell("-")
+
+    def interrupt(self) -> None:
+        """Send it a Ctrl+C: the first pauses its task, one after a request to stop kills it."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
 
     def _tell(self, word: str) -> None:
         assert self._process.stdin  # noqa: S101 -- it was opened with a pipe

@@ -31,7 +31,7 @@ def prepare(values: Mapping[str, Any], settings: NotifierSettings) -> PreparedNo
     told = apprise.Apprise()
     for number, url in enumerate(read_keys(values, _AppriseKeys).apprise, start=1):
         if not told.add(url):
-            raise BadTable(f"`apprise`: URL number {number} is none that apprise knows")
+            raise BadTable(f"`apprise`: apprise does not know URL number {number}")
     if not len(told):
         raise BadTable("`apprise` must be a list of URLs")
     names = sorted({str(service.service_name) for service in told})

@@ -27,6 +27,7 @@ KEYS = (
     "allowed_signers",
     "revoked_signers",
     "redact",
+    "tui",
     "pause_on_approval",
     "exit_codes",
 )

@@ -111,7 +111,7 @@ def _ask_page(
         names={},
         why_no_approval=found.why_no_approval,
     )
-    # Once more as a finished text: whoever has a link is not the person at the terminal
+    # Once more as a finished text: the holder of a link is not the person at the terminal
     rows = plainly(clean.text(message.text)).split("\n")
     shown = to_html([Code(lines=tuple(rows))])
     return _page(title=message.subject, shown=shown, done=done, **_forms(found))

@@ -9,10 +9,10 @@ import msgspec
 from adjourn.controller.controller import Controller
 from adjourn.core.ask import ApprovalAsk
 from adjourn.core.call import COMMAND, Call, Command, Json, arguments_of, portable
-from adjourn.core.errors import BadPolicy, Conflict, Misuse, UnreadableRow
+from adjourn.core.errors import BadPolicy, Conflict, Misuse, NotAllowed, UnreadableRow
 from adjourn.core.policy.commands import SHELL_TOOLS, all_steps, programs_of, steps_of, words_of
 from adjourn.core.policy.judge import allowed_call, explain
-from adjourn.core.policy.judgement import Judgement
+from adjourn.core.policy.judgement import Action, Judgement
 from adjourn.core.policy.locations import directory_of, named_paths
 from adjourn.core.policy.opening import NOTHING_SEEN, Surroundings
 from adjourn.core.policy.policy import Allowance
@@ -193,6 +193,15 @@ def judged_now(root: str, wanted: Wanted) -> Judgement:
         root, wanted.workspace, wanted.tool, wanted.arguments, task=wanted.task, now=now()
     )
     return found.explanation.judgement
+
+
+def refuse_never(judgement: Judgement) -> None:
+    """Refuse a rule for what the policy never allows: it would change nothing."""
+    if judgement.action is Action.NEVER:
+        raise NotAllowed(
+            f"{judgement.reasons_to_ask[0]}; an always-allow rule does not override that",
+            way_out="adjourn policy check",
+        )
 
 
 def refuse_ended(task: Task) -> None:

@@ -20,12 +20,23 @@ from adjourn.core.redact import Redactor
 from adjourn.core.scene import Scene
 from adjourn.core.states import ENDED, TaskState
 from adjourn.core.task import Task
-from adjourn.core.text.render import spelled
+from adjourn.core.text.render import Cut, prose, spelled
+from adjourn.core.trail.durations import time_spent, time_words
 from adjourn.core.trail.events import Event
 from adjourn.supervision.workspace_notes import head_at_pause, note_changes, note_left
-from adjourn.views.block import CommandWriter
-from adjourn.views.task import resume_hint
-from adjourn.wiring import has_responses
+from adjourn.views.agent import resumability_blocks
+from adjourn.views.block import BLANK, Block, CommandWriter, line, unattended_block
+from adjourn.views.task import (
+    all_calls,
+    clarification_blocks,
+    history_blocks,
+    resume_hint,
+    settled_blocks,
+    task_blocks,
+    work_blocks,
+)
+from adjourn.views.workspace import workspace_blocks
+from adjourn.wiring import find_unattended, has_responses, has_worker
 from adjourn.wiring.runners import check_resumability, read_transcript
 from adjourn.workspace.git import changed_since, head_of
 
@@ -65,6 +76,40 @@ def gather_task(
             for call in calls
         ],
     )
+
+
+def task_page(
+    controller: Controller,
+    root: str,
+    whole: WholeTask,
+    *,
+    commands: CommandWriter,
+    cut: Cut,
+    shows_all: bool = False,
+) -> list[Block]:
+    """Lay out a task as `show` does: how it stands, what it is, what changed, what happened."""
+    scene, now = whole.scene, controller.now()
+    is_attended = has_worker(root, scene.task.spec.pool)
+    blocks = task_blocks(scene, commands, now=now, cut=cut, has_worker=is_attended)
+    if stuck := find_unattended(root, [scene.task], now=now):
+        blocks.append(unattended_block(stuck, commands))
+    blocks.append(BLANK)
+    if whole.refused_response:
+        why = prose(whole.refused_response)
+        blocks += [line(f"the response file is not taken: {why}"), BLANK]
+    blocks += work_blocks(scene, cut=cut)
+    if whole.clarification:
+        blocks += clarification_blocks(whole.clarification)
+    blocks.append(line(time_words(time_spent(whole.events), now=now)))
+    if whole.workspace:
+        blocks += [BLANK, *workspace_blocks(whole.workspace)]
+    if whole.resumability:
+        blocks += [BLANK, *resumability_blocks(whole.resumability)]
+    if settled := settled_blocks(scene, cut=cut):
+        blocks += [BLANK, *settled]
+    if shows_all:
+        blocks += [BLANK, *all_calls(whole.calls, not_made=scene.not_made, cut=cut)]
+    return [*blocks, BLANK, *history_blocks(whole.events, shows_all=shows_all)]
 
 
 def workspace_since(

@@ -175,7 +175,6 @@ def _approve_always(
 ) -> bool:
     """Show the rule, and on a yes approve the call and keep the rule."""
     # Only here a rule is made
-    from adjourn.cli.verbs.rules import refuse_never
     from adjourn.core.text.when import stamp
     from adjourn.views.allowance import what_it_matches
     from adjourn.wiring.ownership import require_outside_of_all_runs
@@ -184,6 +183,7 @@ def _approve_always(
         allowance_of,
         judged_now,
         keep_allowance,
+        refuse_never,
         wanted_of_ask,
     )
 

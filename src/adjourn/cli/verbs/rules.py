@@ -11,7 +11,7 @@ from adjourn.controller.controller import Controller
 from adjourn.core.ask import Principal
 from adjourn.core.authority.scopes import refuse_inside
 from adjourn.core.call import arguments_of
-from adjourn.core.errors import Ambiguous, Misuse, NotAllowed, NotFound
+from adjourn.core.errors import Ambiguous, Misuse, NotFound
 from adjourn.core.policy.judgement import Action, Judgement
 from adjourn.core.policy.policy import Allowance
 from adjourn.core.text.render import visible
@@ -30,6 +30,7 @@ from adjourn.wiring.policies import (
     matched,
     operands_of,
     refuse_ended,
+    refuse_never,
     wanted_of_ask,
     wanted_of_command,
 )
@@ -154,15 +155,6 @@ def add(
     else:
         session.print(
             "\n".join(["Added.", *_lines(rule, late), *_left_open(wanted), *_in_vain(judgement)])
-        )
-
-
-def refuse_never(judgement: Judgement) -> None:
-    """Refuse a rule for what the policy never allows: it would change nothing."""
-    if judgement.action is Action.NEVER:
-        raise NotAllowed(
-            f"{judgement.reasons_to_ask[0]}; an always-allow rule does not override that",
-            way_out="adjourn policy check",
         )
 
 

@@ -16,25 +16,17 @@ from adjourn.core.ask import Ask
 from adjourn.core.errors import Conflict
 from adjourn.core.task import Task
 from adjourn.core.text.render import prose
-from adjourn.core.trail.durations import time_spent, time_words
-from adjourn.views.agent import resumability_blocks
-from adjourn.views.block import BLANK, AgentWords, line, unattended_block
+from adjourn.views.block import BLANK, AgentWords
 from adjourn.views.task import (
-    all_calls,
     ask_blocks,
     can_resume_at_once,
-    clarification_blocks,
-    history_blocks,
     settled_blocks,
     settling_blocks,
-    task_blocks,
-    work_blocks,
 )
 from adjourn.views.transcript import transcript_blocks
-from adjourn.views.workspace import workspace_blocks
-from adjourn.wiring import find_unattended, has_worker
+from adjourn.wiring import has_worker
 from adjourn.wiring.json_documents import shown_ask_doc, shown_task_doc
-from adjourn.wiring.scenes import gather_task, kept_transcript
+from adjourn.wiring.scenes import gather_task, kept_transcript, task_page
 
 
 class TranscriptDoc(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,36 +77,22 @@ def _print_task(session: Session, controller: Controller, task: Task) -> None:
     whole = gather_task(
         controller, session.root, task, commands=commands, shows_all=session.shows_all
     )
-    scene, why = whole.scene, whole.refused_response
-    refusal = f"the response file is not taken: {prose(why)}" if why else None
     if session.wants_json:
-        if refusal:
-            session.warn(f"adjourn: {refusal}")
+        if why := whole.refused_response:
+            session.warn(f"adjourn: the response file is not taken: {prose(why)}")
         session.print_document(shown_task_doc(whole, commands))
         return
 
-    now = controller.now()
-    is_attended = has_worker(session.root, task.spec.pool)
-    blocks = task_blocks(scene, commands, now=now, cut=cut, has_worker=is_attended)
-    if stuck := find_unattended(session.root, [scene.task], now=now):
-        blocks.append(unattended_block(stuck, commands))
-    blocks.append(BLANK)
-    if refusal:
-        blocks += [line(refusal), BLANK]
-    blocks += work_blocks(scene, cut=cut)
-    if whole.clarification:
-        blocks += clarification_blocks(whole.clarification)
-    blocks.append(line(time_words(time_spent(whole.events), now=now)))
-    if whole.workspace:
-        blocks += [BLANK, *workspace_blocks(whole.workspace)]
-    if whole.resumability:
-        blocks += [BLANK, *resumability_blocks(whole.resumability)]
-    if settled := settled_blocks(scene, cut=cut):
-        blocks += [BLANK, *settled]
-    if session.shows_all:
-        blocks += [BLANK, *all_calls(whole.calls, not_made=scene.not_made, cut=cut)]
-    blocks += [BLANK, *history_blocks(whole.events, shows_all=session.shows_all)]
-    session.show(blocks)
+    session.show(
+        task_page(
+            controller,
+            session.root,
+            whole,
+            commands=commands,
+            cut=cut,
+            shows_all=session.shows_all,
+        )
+    )
 
 
 def _print_ask(session: Session, controller: Controller, ask: Ask) -> None:

@@ -1,0 +1,1 @@
+"""The inbox that fills a terminal: `adjourn tui`, with the extra `tui`."""
