@@ -201,7 +201,7 @@ class TuiApp(App[None]):
         self._place_panes()
 
     def _handle_exception(self, error: Exception) -> None:
-        """Leave, and hand a defect to whoever started us: Textual would print all values."""
+        """Leave, and hand a defect to our caller: Textual would print all values."""
         if self.is_headless:
             super()._handle_exception(error)
             return
@@ -396,7 +396,7 @@ class TuiApp(App[None]):
         """Show what was selected, a moment after the last key."""
         selected = self._list.selected
         if self.page_key and selected != str(self.page_key) and self._page_is_settled_elsewhere():
-            return  # whoever looked at it sees what became of it; the next key goes on
+            return  # who looked at it sees the outcome; the next key goes on
         if self._pinned:
             return  # the rows changed, not the person's mind
         self.face = ""

@@ -8,7 +8,7 @@ from adjourn.core.errors import Misuse
 from adjourn.settings.config import has_config, read_config
 from adjourn.views.screen_keys import SCREEN_KEYS, ScreenKey, with_keymap
 
-_HELP = "see docs/how-to/tui.md"
+_HELP = "adjourn tui --help"
 NARROWEST, WIDEST, STEP = 20, 80, 5  # percent of the width that the list takes
 
 

@@ -162,7 +162,7 @@ def plan_page(
 
 
 def rule_page(controller: Controller, rule_id: str, *, commands: CommandWriter) -> Page:
-    """Lay out an always-allow rule, with what it would have matched of late."""
+    """Lay out an always-allow rule, with the recent calls that it would have matched."""
     rule = next((each for each in allowances() if each.id == rule_id), None)
     if rule is None:
         raise NotFound(f"rule {rule_id} was revoked", way_out="adjourn rules list")

@@ -303,7 +303,7 @@ def _other_way(ask: Ask, surface: Surface, key: RowKey) -> str:
         case ApprovalAsk():
             return "It is an approval: a approves it, r rejects it."
         case _:
-            return f"What became of it is told with: {commands('show', ask.task_id)}"
+            return f"See the outcome with: {commands('show', ask.task_id)}"
 
 
 def _choice(choices: Sequence[str], text: str) -> str:

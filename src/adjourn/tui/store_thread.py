@@ -59,7 +59,7 @@ class StoreThread:
                     controller = open_controller(self.root)
                     controller.runs.recover()
                 future.set_result(work(controller))
-            except BaseException as error:  # noqa: BLE001 -- whoever submitted it gets it
+            except BaseException as error:  # noqa: BLE001 -- the submitter gets it
                 if isinstance(error, StoreProblem | OSError) and controller:
                     # Opened again for the next: the store may be back by then
                     with suppress(AdjournError, OSError):
