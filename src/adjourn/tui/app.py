@@ -247,7 +247,8 @@ class TuiApp(App[None]):
         """Show the keys that work on what is selected."""
         found: list[ScreenKey] = []
         page = self.page
-        settling = {key.action for key in keys_for(page.ask)} if page and page.ask else set()
+        keys = keys_for(page.ask) if page and page.ask else ()
+        settling = {key.action for key in keys}
         for key in self._options.table:
             is_there = key.where == "everywhere"
             if key.where == "ask":

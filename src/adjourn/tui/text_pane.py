@@ -42,7 +42,7 @@ class TextPane(ScrollView, can_focus=True):
     @property
     def is_on_screen(self) -> bool:
         """Whether nothing covers it."""
-        return self.is_attached and self.screen is self.app.screen and self.region.height > 0
+        return self.is_attached and self.screen.is_current and self.region.height > 0
 
     def show(
         self, blocks: Sequence[Block], *, keeps_place: bool = False, at_end: bool = False

@@ -178,9 +178,10 @@ async def _inbox(request: Request) -> Response:
         if store["more"]:  # the next page is of this store
             store["more"] += f"&store={key_of(site)}" if len(sites) > 1 else ""
         found.append(store)
+    values: dict[str, Any] = {**known, "done": done}
     return page(
         "inbox.html",
-        **known | {"done": done},
+        **values,
         title="Snoozed" if is_snoozed else "Inbox",
         tabs=_TABS,
         tab=request.url.path,
@@ -333,7 +334,8 @@ async def _ask(request: Request) -> Response:
         )
         with controller.store.read() as view:
             following = next_path(view, ask.id, now=controller.now())
-        return page("ask.html", **known | shown | {"next": following, "done": done})
+        values: dict[str, Any] = {**known, **shown, "next": following, "done": done}
+        return page("ask.html", **values)
 
     return await site.call(show)
 
@@ -454,7 +456,7 @@ async def _output(request: Request) -> Response:
             raise NotFound(f"task {task.id} has no run {number}", way_out=f"adjourn runs {task.id}")
         place = run_directory(site.root, run_id(task.id, number))
         start = int(offset) if offset.isascii() and offset.isdigit() else None
-        parts = []
+        parts: list[tuple[str, Any]] = []
         for stream in ("stdout", "stderr"):
             text, before, is_all = _tail(os.path.join(place, stream), start)
             heading = stream if is_all else f"{stream}, from byte {before:,}"

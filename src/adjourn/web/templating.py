@@ -34,16 +34,16 @@ def _static_path(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    made: Any = Environment(  # the type of its globals is not known
         loader=FileSystemLoader(os.path.join(_HERE, "templates")),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals["static"] = _static_path
-    made.globals["navigation"] = NAVIGATION
-    return made
+    made.globals.update(static=_static_path, navigation=NAVIGATION)
+    environment: Environment = made
+    return environment
 
 
 # What every page has; a page says what differs

@@ -45,6 +45,17 @@ class PermissionRequest(msgspec.Struct, frozen=True, kw_only=True):
     transcript_path: str = ""
 
 
+class _Message(msgspec.Struct):
+    content: list[dict[str, Any]]
+
+
+class _SessionLine(msgspec.Struct):
+    message: _Message
+
+
+_content = msgspec.json.Decoder(_SessionLine)
+
+
 @verb("_permission")
 @click.option("--for", "seconds", type=int, default=600)
 @click.option("--call", default=None)
@@ -177,15 +188,16 @@ def _answered(request: PermissionRequest) -> Iterator[str]:
     except OSError:
         return
     calls: set[str] = set()
+    own = request.tool_name, request.tool_input
     for line in lines:
         try:
-            content = msgspec.json.decode(line)["message"]["content"]
-        except (msgspec.DecodeError, KeyError, TypeError):
+            parts = _content.decode(line).message.content
+        except msgspec.MsgspecError:  # something else of the session
             continue
-        for part in content if isinstance(content, list) else ():
+        for part in parts:
             match part:
-                case {"type": "tool_use", "id": str(name), "name": tool, "input": given}:
-                    if (tool, given) == (request.tool_name, request.tool_input):
+                case {"type": "tool_use", "id": str(name)}:
+                    if (part.get("name"), part.get("input")) == own:
                         calls.add(name)
                 case {"type": "tool_result", "tool_use_id": str(name)} if name in calls:
                     yield name
