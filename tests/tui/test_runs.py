@@ -138,7 +138,7 @@ def test_a_plan_runs_here_and_ctrl_c_starts_no_other_task_of_it(shell: Shell) ->
         assert shell.state(task) == "paused"
         tui.press_until(b"j", "Paused. Resume with:")
         tui.press_until(b"p", "plan.toml")
-        person.shows("Paused: nothing of it starts by itself.")
+        person.shows("Paused: none of its tasks starts until you go on.")
         tui.press(b"q")
         assert person.ends() == 0
     assert len(shell.json("tasks")["tasks"]) == 2  # the other task of the plan was not started
