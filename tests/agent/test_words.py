@@ -129,7 +129,9 @@ def test_on_a_terminal_the_words_come_as_they_are_said_and_do_no_harm(tmp_path: 
             for number, line in enumerate(terminal.lines)
             if line == "out │ Let me \\u{1b}[31mlook\\u{1b}[0m around."
         ]
-        assert terminal.lines[said + 1].startswith("Paused:")
+        call, pause = terminal.lines[said + 1 : said + 3]
+        assert call == "err │ adjourn: call tc_1 waits for a person: run_command: ls"
+        assert pause.startswith("Paused:")
         task = person.json("tasks")["tasks"][0]["task_id"]
         assert person.adjourn("logs", task).out == f"{words}\n"  # to a file, byte for byte
         assert person.adjourn("resume", task, "--approve-all").out == "All is there.\n"
