@@ -97,7 +97,6 @@ def test_a_store_that_is_named_and_not_there_is_not_found(shell: Shell, tmp_path
     for verb in (["inbox"], ["tasks"], ["notify"], ["prune", "--dry-run"]):
         told = shell.adjourn(*verb, "--store", missing, expect=3)
         assert f"there is no store at {missing}" in told.err
-    shell.adjourn(expect=3, env={"ADJOURN_STORE": missing})
     assert shell.json("tasks", "--store", missing, expect=3)["error"]["code"] == "not_found"
 
 

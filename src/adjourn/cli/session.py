@@ -99,8 +99,11 @@ class Session:
             )
 
     def require_named_store(self) -> None:
-        """Refuse to read a store that somebody names and that is not there: it may be misspelt."""
-        if (self.given_store or os.environ.get("ADJOURN_STORE")) and not self.has_store:
+        """Refuse to read a store that --store names and that is not there: it may be misspelt.
+
+        One that the environment names may have no task yet.
+        """
+        if self.given_store and not self.has_store:
             raise NotFound(
                 f"there is no store at {self.root}", way_out="adjourn inbox --everywhere"
             )
