@@ -72,7 +72,7 @@ def test_an_edited_trail_is_told_with_the_first_broken_event(shell: Shell) -> No
     shell.sql(f"UPDATE event SET body = (SELECT body FROM event WHERE no = 1) WHERE no = {place}")  # noqa: S608 -- a number
     said = shell.adjourn("audit", "verify", "--receipt", kept, expect=1).out
     assert f"Broken at event {place} (task_created of task {task})" in said
-    assert "does not hold" in said
+    assert "not found: it is not from this trail" in said
     document = shell.adjourn("audit", "verify", "--output", "json", expect=1).doc
     assert (document["outcome"], document["audit"]["broken"]["place"]) == ("broken", place)
 
@@ -86,7 +86,10 @@ def test_a_store_that_was_swapped_for_an_older_copy_is_found_by_a_receipt(shell:
         (shell.store / name).unlink(missing_ok=True)
     (shell.place / "older").rename(shell.store / "adjourn.db")
     assert shell.adjourn("audit", "verify").out.startswith("Whole")
-    assert "does not hold" in shell.adjourn("audit", "verify", "--receipt", kept, expect=1).out
+    assert (
+        "not found: it is not from this trail"
+        in shell.adjourn("audit", "verify", "--receipt", kept, expect=1).out
+    )
 
 
 def test_a_pruned_task_leaves_a_trail_that_is_whole(shell: Shell) -> None:
