@@ -361,9 +361,10 @@ def _limits_of_approval(call: Call, *, workspace: str, cut: Cut) -> Iterator[str
     arguments = arguments_of(call.body)
     files = _files_of(call)
     left = unpinned(files)
-    if left and cut != WHOLE:
-        which = "a file" if len(left) == 1 else f"{len(left)} files"
-        yield f"not pinned: {which} above, opened again by path after the last check"
+    names = [path.rpartition("/")[2] for path in left]
+    if left and cut != WHOLE and len(set(names)) == len(names):  # their paths stand above
+        which = ", ".join(map(visible, names))
+        yield f"not pinned: {which}: opened again by path after the last check"
     elif left:
         yield (
             f"not pinned: {', '.join(map(visible, left))}: checked right before the start, then"
