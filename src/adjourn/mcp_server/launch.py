@@ -114,4 +114,6 @@ class Launcher:
         """Let go of supervisors that have left."""
         for process in list(_supervisors):  # two clients may do this at once
             if process.poll() is not None:
+                if process.stdin:  # one that left before it was told anything
+                    process.stdin.close()
                 _supervisors.discard(process)

@@ -235,12 +235,13 @@ class TuiApp(App[None]):
         asks = sum(each.asks for each in self._listings.values())
         snoozed = sum(each.snoozed for each in self._listings.values())
         counts = f"{asks:,} open" + (f", {snoozed:,} snoozed" if snoozed else "")
-        parts = [f" adjourn {self.mode}", visible(name)]
+        parts = [f" adjourn {self.mode}"]
         parts += [counts] if self.mode == "inbox" else []
         parts += [f"only: {visible(' '.join(self._filter))}"] if self._filter else []
         parts += [f"{len(self._marked)} marked"] if self._marked else []
         parts += ["read-only"] if self._inside_run else []
         parts += [f"{visible(self._names[at])}: {why}" for at, why in self._troubles.items()]
+        parts.append(visible(name))  # last: it may be long, and is cut where the screen ends
         self._top.show("  |  ".join(parts))
 
     def _show_keys(self) -> None:
