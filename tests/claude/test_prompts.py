@@ -30,6 +30,12 @@ def test_a_policy_that_cannot_be_read_asks_the_person_at_the_terminal(tmp_path: 
     assert hooked(shell, "PreToolUse", env={"ADJOURN_RUN_ID": "x.1"}) is None  # a run has its own
 
 
+def test_what_is_no_request_is_told_without_a_decision(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    told = shell.run(str(ADJOURN), "_permission", stdin=b"{", expect=1)
+    assert (told.out, "is not a request of Claude Code's" in told.err) == ("", True)
+
+
 def test_settings_of_others_stay_as_they_are(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     settings = tmp_path / ".claude" / "settings.local.json"

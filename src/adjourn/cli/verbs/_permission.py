@@ -65,7 +65,12 @@ def command(session: Session, *, seconds: int, call: str | None) -> int:
         return _hold(call, seconds)
     if "ADJOURN_RUN_ID" in os.environ:  # a run has a hook of its own, and nobody at a terminal
         return 0
-    request = decode_unambiguous(sys.stdin.buffer.read(), type=PermissionRequest)
+    try:
+        request = decode_unambiguous(sys.stdin.buffer.read(), type=PermissionRequest)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        sentence = f"stdin is not a request of Claude Code's: {error}"
+        # Not 2, the code of a wrong command line: Claude Code takes that for a no
+        raise AdjournError(sentence, way_out="adjourn setup claude --interactive") from None
     os.chdir(request.cwd)
     session.find_root()
     answer: dict[str, Any] | None = None
@@ -139,11 +144,13 @@ def _decided(session: Session, request: PermissionRequest, seconds: int) -> dict
         rejected = [ask for ask in view.asks(task_id) if ask.state is AskState.REJECTED]
     if task.state is TaskState.SUCCEEDED:
         return {"decision": {"behavior": "allow"}}
-    for ask in rejected:
-        why = f": {ask.reply}" if ask.reply else ""
-        message = f"Rejected by {ask.settlement.by if ask.settlement else 'the policy'}{why}"
-        return {"decision": {"behavior": "deny", "message": message}}
-    return None
+    if not rejected:
+        return None
+    settled, reply = rejected[0].settlement, rejected[0].reply
+    message = f"Rejected by {settled.by if settled else 'the policy'}"
+    if reply:
+        message += f": {reply}"
+    return {"decision": {"behavior": "deny", "message": message}}
 
 
 def _adjourn(*words: str) -> dict[str, Any]:
